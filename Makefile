@@ -1,0 +1,32 @@
+# Everything runs in .venv, which is made on first use and again when setup.cfg or constraints.txt has changed.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+DEMO := runs/demo
+
+.PHONY: install demo test lint bench
+
+install: $(INSTALLED)
+
+$(INSTALLED): setup.cfg constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'qrl needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ...'; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/collect-dataset $(DEMO)/six-rooms.npz --config demo --force
+	$(BIN)/inspect-dataset $(DEMO)/six-rooms.npz --picture $(DEMO)/coverage.png --force
+	@echo 'Look at $(DEMO)/coverage.png: the world with its one-way doors, and what the data has seen of it.'
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/collection.py

@@ -1,0 +1,1 @@
+"""Learning and planning: from a dataset to a trained agent and its score."""

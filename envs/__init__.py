@@ -1,0 +1,5 @@
+"""The world and its data. Importing this package registers the environment with Gymnasium and does nothing else."""
+
+import gymnasium
+
+gymnasium.register(id="qrl/OneWayDoors-v0", entry_point="envs.one_way_doors:OneWayDoorsEnv")

@@ -1,0 +1,319 @@
+"""Trajectories as one object and one file: distinct observations once, and integer state ids for every step."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field, ValidationError
+
+from envs import npz
+from envs.ground_truth import ground_truth
+from envs.layout import MOVES, Layout
+from qrl.common.errors import DatasetError, LayoutError
+from qrl.common.settings import Settings
+
+ENV_ID = "qrl/OneWayDoors-v0"
+FORMAT = npz.Format(
+    "qrl-trajectories",
+    1,
+    {
+        "observations": npz.Field(np.float32, 2),
+        "states": npz.Field(np.int32, 1),
+        "actions": npz.Field(np.int32, 1),
+        "offsets": npz.Field(np.int64, 1),
+        "terminated": npz.Field(np.bool_, 1),
+        "truncated": npz.Field(np.bool_, 1),
+        "goals": npz.Field(np.int32, 1),
+    },
+)
+
+
+class Spaces(Settings):
+    """The spaces that the data comes from: declared, never guessed from the data."""
+
+    observation_dim: int = Field(ge=1)
+    num_actions: int = Field(ge=1)
+
+
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("qrl", "numpy", "gymnasium", "minigrid")}
+
+
+class Header(Settings):
+    """Where a dataset comes from."""
+
+    source: str
+    spaces: Spaces
+    env_id: str | None = None
+    layout: str | None = None
+    layout_name: str | None = None
+    collector: dict[str, int | float] | None = None
+    versions: dict[str, str] = Field(default_factory=_versions)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Episodes of T actions and T + 1 states each, one after the other; valid by construction.
+
+    observations: (states, observation_dim), the table of distinct states; every id below is a row of it.
+    states: (transitions + episodes,); actions: (transitions,).
+    offsets: (episodes + 1,), where the actions of each episode begin.
+    terminated, truncated: (episodes,); goals: (episodes,), -1 where an episode had none.
+    """
+
+    observations: NDArray[np.float32]
+    states: NDArray[np.int32]
+    actions: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    goals: NDArray[np.int32]
+    header: Header
+
+    def __post_init__(self) -> None:
+        self.validate()
+
+    @property
+    def num_episodes(self) -> int:
+        return len(self.terminated)
+
+    @property
+    def num_transitions(self) -> int:
+        return len(self.actions)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(episodes,): the number of actions."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        if self.header.layout is None:
+            return None
+        return Layout(self.header.layout, self.header.layout_name or "layout")
+
+    @cached_property
+    def sources(self) -> NDArray[np.int64]:
+        """(transitions,): where the state before each action stands in `states`; the state after it comes next."""
+        return np.arange(self.num_transitions) + np.repeat(np.arange(self.num_episodes), self.lengths)
+
+    @cached_property
+    def last_states(self) -> NDArray[np.int32]:
+        """(episodes,): the state that each episode ends in."""
+        ends: NDArray[np.int64] = self.offsets[1:] + np.arange(self.num_episodes)
+        return self.states[ends]
+
+    @property
+    def arrays(self) -> npz.Arrays:
+        return {name: getattr(self, name) for name in FORMAT.fields}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """As in the file: identifies the data together with its header."""
+        return npz.content_hash(FORMAT, self.header.model_dump(), self.arrays)
+
+    def __repr__(self) -> str:
+        spaces = self.header.spaces
+        return (
+            f"Dataset({self.num_episodes:,} episodes, {self.num_transitions:,} transitions, "
+            f"{len(self.observations):,} states of dimension {spaces.observation_dim}, {spaces.num_actions} actions, "
+            f"from {self.header.source})"
+        )
+
+    # Files
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        header, arrays = npz.read(path, FORMAT)
+        try:
+            return cls(**arrays, header=Header.model_validate(header))
+        except ValidationError as error:
+            detail = error.errors()[0]
+            raise DatasetError(f"{path}: header key {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from None
+        except DatasetError as error:
+            raise DatasetError(f"{path}: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        npz.write(path, FORMAT, self.header.model_dump(), self.arrays)
+
+    # Making one from others
+
+    def first(self, count: int) -> Self:
+        """The first `count` episodes: the same dataset that collecting only so many would have given."""
+        if not 1 <= count <= self.num_episodes:
+            raise DatasetError(f"cannot take the first {count} episodes: there are {self.num_episodes}")
+        end = int(self.offsets[count])
+        return replace(
+            self,
+            states=self.states[: end + count],
+            actions=self.actions[:end],
+            offsets=self.offsets[: count + 1],
+            terminated=self.terminated[:count],
+            truncated=self.truncated[:count],
+            goals=self.goals[:count],
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        observations: ArrayLike,
+        actions: ArrayLike,
+        lengths: ArrayLike,
+        *,
+        num_actions: int,
+        terminated: ArrayLike | None = None,
+        truncated: ArrayLike | None = None,
+        goals: ArrayLike | None = None,
+        layout: Layout | None = None,
+        source: str = "arrays",
+    ) -> Self:
+        """A dataset from a user's own data, episode after episode.
+
+        observations: (transitions + episodes, dim), T + 1 rows for an episode of T actions; rows need not repeat.
+        actions: (transitions,); lengths: (episodes,), every T.
+        terminated, truncated: (episodes,), by default none and all that are not terminated.
+        goals: (episodes, dim), the goals' observations, if episodes had any.
+        layout: the layout, if the data comes from qrl/OneWayDoors-v0; its states then keep their ids.
+        """
+        rows = _float_table("observations", observations)
+        steps = _integers("lengths", lengths)
+        taken = _integers("actions", actions)
+        flags_end = np.zeros(len(steps), bool) if terminated is None else _flags("terminated", terminated)
+        flags_cut = ~flags_end if truncated is None else _flags("truncated", truncated)
+        if len(rows) != steps.sum() + len(steps):
+            raise DatasetError(
+                f"observations: {len(rows):,} rows, but {len(steps):,} episodes of {steps.sum():,} actions need "
+                f"{steps.sum() + len(steps):,}, one more than actions in every episode"
+            )
+        wanted = rows[:0] if goals is None else _float_table("goals", goals)
+        if goals is not None and wanted.shape != (len(steps), rows.shape[1]):
+            raise DatasetError(f"goals: shape {wanted.shape}, but should be {(len(steps), rows.shape[1])}")
+        both = np.concatenate([rows, wanted])
+        table, inverse = np.unique(both, axis=0, return_inverse=True)
+        ids: NDArray[np.int32] = inverse.ravel().astype(np.int32)
+        if layout is not None:
+            ids = _layout_ids(table, layout)[ids]
+            table = layout.observations
+        return cls(
+            observations=table,
+            states=ids[: len(rows)],
+            actions=taken.astype(np.int32),
+            offsets=np.concatenate([[0], np.cumsum(steps)]),
+            terminated=flags_end,
+            truncated=flags_cut,
+            goals=ids[len(rows) :] if goals is not None else np.full(len(steps), -1, np.int32),
+            header=Header(
+                source=source,
+                spaces=Spaces(observation_dim=rows.shape[1], num_actions=num_actions),
+                env_id=None if layout is None else ENV_ID,
+                layout=None if layout is None else layout.text,
+                layout_name=None if layout is None else layout.name,
+            ),
+        )
+
+    # Checks
+
+    def validate(self) -> None:
+        """Raise a `DatasetError` at the first thing that does not fit; every dataset has passed this."""
+        for name, field in FORMAT.fields.items():
+            array = getattr(self, name)
+            if array.dtype != field.dtype or array.ndim != field.ndim:
+                raise DatasetError(
+                    f"{name}: must be {field.ndim}-dimensional {np.dtype(field.dtype)}, not {array.dtype}"
+                )
+        self._check_lengths()
+        self._check_values()
+        if self.header.layout is not None:
+            self._check_against_layout()
+
+    def _check_lengths(self) -> None:
+        episodes = self.num_episodes
+        if episodes == 0:
+            raise DatasetError("no episodes")
+        if len(self.offsets) != episodes + 1 or self.offsets[0] != 0:
+            raise DatasetError(f"offsets: {episodes:,} episodes need {episodes + 1:,} offsets that begin with 0")
+        if self.lengths.min() < 1:
+            raise DatasetError(f"offsets: episode {int(self.lengths.argmin())} has no actions; leave it out")
+        for name, expected in (
+            ("truncated", episodes),
+            ("goals", episodes),
+            ("actions", int(self.offsets[-1])),
+            ("states", int(self.offsets[-1]) + episodes),
+        ):
+            if len(getattr(self, name)) != expected:
+                raise DatasetError(f"{name}: {len(getattr(self, name)):,} entries, but there should be {expected:,}")
+
+    def _check_values(self) -> None:
+        spaces = self.header.spaces
+        if self.observations.shape[1] != spaces.observation_dim:
+            raise DatasetError(
+                f"observations: {self.observations.shape[1]} columns, but the header says {spaces.observation_dim}"
+            )
+        if not np.isfinite(self.observations).all():
+            raise DatasetError("observations: not all are finite numbers")
+        for name, low, high in (
+            ("states", 0, len(self.observations)),
+            ("goals", -1, len(self.observations)),
+            ("actions", 0, spaces.num_actions),
+        ):
+            values = getattr(self, name)
+            if values.min() < low or values.max() >= high:
+                raise DatasetError(f"{name}: all must be from {low} to {high - 1}")
+
+    def _check_against_layout(self) -> None:
+        try:
+            layout = self.layout
+        except LayoutError as error:
+            raise DatasetError(f"header key layout: {error}") from error
+        assert layout is not None
+        if self.header.spaces.num_actions != len(MOVES) or not np.array_equal(self.observations, layout.observations):
+            raise DatasetError("observations or actions are not those of the layout in the header")
+        before, after = self.states[self.sources], self.states[self.sources + 1]
+        illegal = np.flatnonzero(ground_truth(layout).transitions[before, self.actions] != after)
+        if len(illegal):
+            episode = int(np.searchsorted(self.offsets, illegal[0], "right")) - 1
+            step = int(illegal[0] - self.offsets[episode])
+            raise DatasetError(
+                f"states: {len(illegal):,} transitions are impossible in the layout, "
+                f"the first in episode {episode}, step {step}"
+            )
+        astray = np.flatnonzero(self.terminated & (self.last_states != self.goals))
+        if len(astray):
+            raise DatasetError(f"terminated: episode {int(astray[0])} is marked so, but does not end at its goal")
+
+
+def _float_table(name: str, values: ArrayLike) -> NDArray[np.float32]:
+    try:
+        table = np.asarray(values, np.float32)
+    except (ValueError, TypeError) as error:
+        raise DatasetError(f"{name}: not a table of numbers ({error})") from None
+    if table.ndim != 2:
+        raise DatasetError(f"{name}: must have two dimensions (rows, features), not {table.ndim}")
+    return table + np.float32(0)  # turns -0 into 0, so that equal rows have equal bytes
+
+
+def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise DatasetError(f"{name}: must be a list of whole numbers")
+    return array.astype(np.int64)
+
+
+def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype != np.bool_:
+        raise DatasetError(f"{name}: must be a list of true and false, one for each episode")
+    return array
+
+
+def _layout_ids(table: NDArray[np.float32], layout: Layout) -> NDArray[np.int32]:
+    """The layout's state for every row of `table`."""
+    known: dict[Any, int] = {row.tobytes(): state for state, row in enumerate(layout.observations)}
+    ids = np.array([known.get(row.tobytes(), -1) for row in table], np.int32)
+    if len(ids) and ids.min() < 0:
+        raise DatasetError(f"observations: {table[ids.argmin()][:2]}... is no state of the layout {layout.name}")
+    return ids

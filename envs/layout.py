@@ -1,0 +1,161 @@
+"""Layouts: worlds written as text, and what follows from the text alone (states, doors, observations).
+
+`#` wall, `.` floor, `S` floor where episodes start, `G` floor where goals lie, `^ > v <` one-way door.
+The border must be wall. States are the non-wall cells, numbered in reading order.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qrl.common.errors import FileError, LayoutError
+from qrl.common.files import read_text
+from qrl.common.names import unknown_name
+
+# Actions, in the order of their numbers: up, right, down, left, as steps (dx, dy) with y pointing down.
+ACTION_NAMES = ("up", "right", "down", "left")
+MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])
+DOORS = "^>v<"  # the door at index a lets action a through and blocks the opposite one
+CHARACTERS = "#.SG" + DOORS
+DOOR_SLOTS = 16
+OBSERVATION_DIM = 2 + DOOR_SLOTS
+MAX_STATES = 20_000  # the table of all-pairs distances grows with the square: 1.6 GB here
+
+
+def opposite(action: int) -> int:
+    return (action + 2) % len(MOVES)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A valid layout. `text` is all there is to it; the rest is derived.
+
+    `name` only serves messages and titles, so two layouts of the same text are equal.
+    """
+
+    text: str
+    name: str = "layout"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", "\n".join(line.rstrip() for line in self.text.strip("\n").split("\n")))
+        self._check()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Layout({self.name!r}, {self.width}x{self.height}, {len(self.cells)} states, {len(self.doors)} doors)"
+
+    def _check(self) -> None:
+        rows = self.text.split("\n")
+        for y, row in enumerate(rows, 1):
+            if len(row) != len(rows[0]):
+                raise LayoutError(
+                    f"{self.name}: row {y} has {len(row)} characters but row 1 has {len(rows[0])}; make them equal"
+                )
+            for x, character in enumerate(row, 1):
+                if character not in CHARACTERS:
+                    raise LayoutError(
+                        f"{self.name}: unknown character {character!r} in row {y}, column {x}; use only {CHARACTERS}"
+                    )
+                if character != "#" and (x in (1, self.width) or y in (1, self.height)):
+                    raise LayoutError(
+                        f"{self.name}: {character!r} in row {y}, column {x} lies on the border; surround it by #"
+                    )
+        counts = Counter(self.text)
+        for character, meaning in (("S", "start"), ("G", "goal")):
+            if not counts[character]:
+                raise LayoutError(f"{self.name}: no {meaning}; mark at least one cell with {character}")
+        doors = sum(counts[door] for door in DOORS)
+        if doors > DOOR_SLOTS:
+            raise LayoutError(
+                f"{self.name}: {doors} one-way doors, but an observation describes at most {DOOR_SLOTS}; use fewer"
+            )
+        states = sum(counts[character] for character in CHARACTERS) - counts["#"]
+        if states > MAX_STATES:
+            raise LayoutError(f"{self.name}: {states:,} cells, but at most {MAX_STATES:,} are supported; use fewer")
+
+    @property
+    def width(self) -> int:
+        return self.text.find("\n") if "\n" in self.text else len(self.text)
+
+    @property
+    def height(self) -> int:
+        return self.text.count("\n") + 1
+
+    @cached_property
+    def grid(self) -> NDArray[np.str_]:
+        """The characters, indexed [y, x]."""
+        return np.array([list(row) for row in self.text.split("\n")])
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """(states, 2): the (x, y) of every state."""
+        return np.argwhere(self.grid != "#")[:, ::-1].copy()
+
+    @cached_property
+    def state_ids(self) -> NDArray[np.int64]:
+        """Indexed [y, x]: the state of every cell, -1 for walls."""
+        ids = np.full(self.grid.shape, -1)
+        ids[self.cells[:, 1], self.cells[:, 0]] = np.arange(len(self.cells))
+        return ids
+
+    @cached_property
+    def characters(self) -> NDArray[np.str_]:
+        """(states,): the character of every state."""
+        return self.grid[self.cells[:, 1], self.cells[:, 0]]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.characters == "S")
+
+    @cached_property
+    def goals(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.characters == "G")
+
+    @cached_property
+    def doors(self) -> NDArray[np.int64]:
+        return np.flatnonzero(np.isin(self.characters, list(DOORS)))
+
+    @cached_property
+    def headings(self) -> NDArray[np.int64]:
+        """(states,): the action that a state's door points along, -1 where there is no door."""
+        return np.array([DOORS.find(character) for character in self.characters])
+
+    @cached_property
+    def observations(self) -> NDArray[np.float32]:
+        """(states, 18): (x, y) scaled to [-1, 1], then the headings of the layout's doors as (action + 1) / 4."""
+        table = np.zeros((len(self.cells), OBSERVATION_DIM), np.float32)
+        table[:, :2] = 2 * self.cells / (self.width - 1, self.height - 1) - 1
+        table[:, 2 : 2 + len(self.doors)] = (self.headings[self.doors] + 1) / len(MOVES)
+        return table
+
+
+def builtin_layouts() -> list[str]:
+    folder = resources.files("envs").joinpath("layouts")
+    return sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir())
+
+
+def load_layout(source: "str | Path | Layout") -> Layout:
+    """A layout from the name of a built-in one, the path of a text file, or (with line breaks) its text."""
+    if isinstance(source, Layout):
+        return source
+    if isinstance(source, str) and "\n" in source:
+        return Layout(source)
+    if str(source) in builtin_layouts():
+        text = resources.files("envs").joinpath("layouts", f"{source}.txt").read_text("utf-8")
+        return Layout(text, str(source))
+    if not Path(source).exists():
+        raise LayoutError(f"{unknown_name('layout', str(source), builtin_layouts())}; or give the path of a text file")
+    try:
+        return Layout(read_text(source), str(source))
+    except FileError as error:
+        raise LayoutError(str(error)) from error

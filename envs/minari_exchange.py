@@ -1,0 +1,119 @@
+"""Minari import and export (needs the extra: pip install "qrl[minari]")."""
+
+import copy
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from envs.dataset import ENV_ID, Dataset
+from envs.layout import Layout
+from qrl.common.errors import DatasetError
+
+
+def to_minari(dataset: Dataset, dataset_id: str) -> None:
+    """Save `dataset` among the local Minari datasets, in the form in which the goal environment would give it.
+
+    Rewards are the environment's: -1 a step, 0 on reaching the goal. Episodes without goals have plain observations.
+    """
+    minari = _minari()
+    _check_id(minari, dataset_id)
+    if dataset_id in minari.list_local_datasets():
+        raise DatasetError(f"the Minari dataset {dataset_id} exists already; choose another id or delete that one")
+    box = spaces.Box(-np.inf, np.inf, (dataset.header.spaces.observation_dim,), np.float32)
+    with_goals = bool((dataset.goals >= 0).all())
+    keys = ("observation", "achieved_goal", "desired_goal")
+    spec = None
+    if dataset.layout is not None:
+        spec = copy.deepcopy(gymnasium.spec(ENV_ID))
+        spec.kwargs = {"layout": dataset.layout.text}
+    minari.create_dataset_from_buffers(
+        dataset_id,
+        buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
+        env=spec,
+        observation_space=spaces.Dict(dict.fromkeys(keys, box)) if with_goals else box,
+        action_space=spaces.Discrete(dataset.header.spaces.num_actions),
+        description=f"{dataset!r}, exported by qrl",
+        algorithm_name=dataset.header.source,
+        author="qrl",
+        author_email="unknown",
+        code_permalink="unknown",
+    )
+
+
+def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any:
+    first, end = int(dataset.offsets[index]), int(dataset.offsets[index + 1])
+    states = dataset.states[first + index : end + index + 1]
+    rows = dataset.observations[states]
+    observations: Any = rows
+    if with_goals:
+        goal = np.broadcast_to(dataset.observations[dataset.goals[index]], rows.shape)
+        observations = {"observation": rows, "achieved_goal": rows, "desired_goal": goal}
+    last = np.arange(end - first) == end - first - 1
+    return minari.data_collector.EpisodeBuffer(
+        id=index,
+        observations=observations,
+        actions=dataset.actions[first:end].astype(np.int64),
+        rewards=np.where(states[1:] == dataset.goals[index], 0.0, -1.0),
+        terminations=last & dataset.terminated[index],
+        truncations=last & dataset.truncated[index],
+    )
+
+
+def from_minari(dataset_id: str) -> Dataset:
+    """A local Minari dataset with Discrete actions and flat observations, alone or in the Dict of goal environments."""
+    minari = _minari()
+    _check_id(minari, dataset_id)
+    if dataset_id not in minari.list_local_datasets():
+        local = ", ".join(sorted(minari.list_local_datasets())) or "none"
+        raise DatasetError(f"no local Minari dataset {dataset_id}; local ones: {local}. Get it with: minari download")
+    stored = minari.load_dataset(dataset_id)
+    actions, observations = stored.action_space, stored.observation_space
+    in_dict = isinstance(observations, spaces.Dict)
+    flat = observations.spaces.get("observation") if in_dict else observations
+    if not isinstance(actions, spaces.Discrete) or actions.start != 0:
+        raise DatasetError(f"{dataset_id}: its actions are {actions}; only Discrete actions from 0 can be used")
+    if not isinstance(flat, spaces.Box) or len(flat.shape) != 1:
+        raise DatasetError(
+            f"{dataset_id}: its observations are {observations}; only a one-dimensional Box can be used, "
+            "or a Dict with one as 'observation'"
+        )
+    with_goals = in_dict and "desired_goal" in observations.spaces
+    episodes = list(stored.iterate_episodes())
+    if not episodes:
+        raise DatasetError(f"{dataset_id}: no episodes")
+    rows = [episode.observations["observation"] if in_dict else episode.observations for episode in episodes]
+    return Dataset.from_arrays(
+        np.concatenate(rows),
+        np.concatenate([episode.actions for episode in episodes]),
+        [len(episode.actions) for episode in episodes],
+        num_actions=int(actions.n),
+        terminated=np.array([bool(episode.terminations[-1]) for episode in episodes]),
+        truncated=np.array([bool(episode.truncations[-1]) for episode in episodes]),
+        goals=np.stack([episode.observations["desired_goal"][0] for episode in episodes]) if with_goals else None,
+        layout=_layout(stored.spec.env_spec),
+        source=f"the Minari dataset {dataset_id}",
+    )
+
+
+def _layout(spec: Any) -> Layout | None:
+    """The layout of our own environment's data; other environments have none."""
+    if spec is None or spec.id != ENV_ID or "\n" not in str(spec.kwargs.get("layout")):
+        return None
+    return Layout(spec.kwargs["layout"], "imported layout")
+
+
+def _check_id(minari: Any, dataset_id: str) -> None:
+    try:
+        minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
+    except ValueError as error:
+        raise DatasetError(f"{dataset_id!r} is no Minari id such as one-way-doors/six-rooms-v0 ({error})") from None
+
+
+def _minari() -> Any:
+    try:
+        import minari
+    except ImportError:
+        raise DatasetError('Minari is not installed; install it with: pip install "qrl[minari]"') from None
+    return minari

@@ -1,0 +1,68 @@
+"""Maps of a layout: walls, one-way doors, and a value for every state."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from envs.card import visits
+from envs.dataset import Dataset
+from envs.layout import MOVES, Layout
+from qrl.common.errors import DatasetError
+from qrl.common.files import atomic_write
+
+_WALL = ListedColormap(["0.35"])
+
+
+def draw_map(ax: Axes, layout: Layout, values: NDArray[Any], **image: Any) -> AxesImage:
+    """Draw one value for every state (NaN: white) between walls and doors; `image` goes to imshow."""
+    grid = np.full(layout.grid.shape, np.nan)
+    grid[layout.cells[:, 1], layout.cells[:, 0]] = values
+    drawn = ax.imshow(grid, **image)
+    ax.imshow(np.where(layout.state_ids < 0, 0.0, np.nan), cmap=_WALL)
+    for door in layout.doors:
+        x, y = layout.cells[door]
+        dx, dy = MOVES[layout.headings[door]] * 0.4
+        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="black", lw=1.2))
+        arrow = {"arrowstyle": "-|>", "color": "black", "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
+        # The white rim keeps the arrow readable on dark values.
+        arrow["path_effects"] = [withStroke(linewidth=4, foreground="white")]
+        ax.annotate("", xy=(x + dx, y + dy), xytext=(x - dx, y - dy), arrowprops=arrow)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return drawn
+
+
+def coverage_picture(dataset: Dataset, path: str | Path) -> None:
+    """Two maps: how often each state was acted in, and how many of its actions were tried."""
+    layout = dataset.layout
+    if layout is None:
+        raise DatasetError("coverage cannot be drawn: the dataset has no layout, so its states have no place on a map")
+    counts = visits(dataset)
+    steps, tried = counts.sum(1), (counts > 0).sum(1)
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    drawn = draw_map(left, layout, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
+    left.set_title("steps taken in each state (white: none)")
+    figure.colorbar(drawn, ax=left, shrink=0.8, format=FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    actions = counts.shape[1]
+    shades = {"cmap": colormaps["viridis"].resampled(actions), "vmin": 0.5, "vmax": actions + 0.5}
+    drawn = draw_map(right, layout, np.where(tried, tried, np.nan), **shades)
+    right.set_title("how many of the four actions were tried (white: none)")
+    figure.colorbar(drawn, ax=right, shrink=0.8, ticks=range(1, actions + 1))
+    figure.suptitle(f"{layout.name}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
+    save_figure(figure, path)
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=120)

@@ -1,0 +1,1 @@
+"""Quasimetric Q-models for offline goal-conditioned reinforcement learning."""

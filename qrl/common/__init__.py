@@ -1,0 +1,1 @@
+"""What every part may import: settings, errors, atomic files, name suggestions. Never imports torch."""

@@ -1,0 +1,45 @@
+"""What the commands share: arguments with settings, and a user's mistakes told without a traceback."""
+
+import argparse
+import functools
+import sys
+from collections.abc import Callable, Sequence
+
+from qrl.common.errors import UserError
+from qrl.common.settings import Settings
+
+Main = Callable[[Sequence[str] | None], None]
+
+
+def command(main: Main) -> Callable[[Sequence[str] | None], int]:
+    """Give `main(argv)` an exit status: 0, 2 for a user's mistake, 130 when interrupted."""
+
+    @functools.wraps(main)
+    def run(argv: Sequence[str] | None = None) -> int:
+        try:
+            main(argv)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return 130
+        return 0
+
+    return run
+
+
+def new_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def add_settings_arguments(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
+    """Add --config and key=value overrides, with every key listed by --help.
+
+    Parse with `parse_intermixed_args`, so that options may stand between overrides.
+    """
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in one")
+    parser.epilog = f"keys:\n{settings.help()}"

@@ -1,0 +1,21 @@
+"""Errors that a user can mend: each says which file or key, what is wrong and what to do."""
+
+
+class UserError(ValueError):
+    """Base of every error caused by input; commands print it without a traceback and exit with status 2."""
+
+
+class ConfigError(UserError):
+    """A config file or a key=value override that cannot be used."""
+
+
+class FileError(UserError):
+    """A file or folder that cannot be read or written as asked."""
+
+
+class LayoutError(UserError):
+    """A layout that does not describe a usable world."""
+
+
+class DatasetError(UserError):
+    """A dataset that is damaged, foreign or inconsistent."""

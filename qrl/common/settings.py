@@ -1,0 +1,141 @@
+"""Settings from pydantic models: defaults in code, differences in YAML, key=value on the command line.
+
+Each hyperparameter is one field, written once with its default, its range and its help text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from types import NoneType
+from typing import Any, Self, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from qrl.common.errors import ConfigError
+from qrl.common.files import read_text
+from qrl.common.names import unknown_name
+
+
+class Settings(BaseModel):
+    """Base of all settings: unknown keys are refused, values are checked, objects do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
+        """Defaults, changed by a YAML file (a path or a built-in name), changed by key=value overrides."""
+        values = read_config(config) if config is not None else {}
+        for override in overrides:
+            _override(cls, values, override)
+        source = config if config is not None else "settings"
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigError(f"{source}: {_explain(cls, error)}") from None
+
+    @classmethod
+    def help(cls) -> str:
+        """One entry for each key: its default and meaning, for --help."""
+        lines = []
+        for key, field in _leaves(cls):
+            default = "required" if field.is_required() else f"default: {field.get_default(call_default_factory=True)}"
+            lines.append(f"  {key:<22} {field.description} ({default})")
+        return "\n".join(lines)
+
+
+def read_config(config: str) -> dict[str, Any]:
+    """The mapping in a YAML file, given by its path or by the name of a built-in config."""
+    builtin = resources.files("qrl.configs")
+    named = builtin.joinpath(f"{config}.yaml")
+    path = Path(config)
+    if path.suffix in {".yaml", ".yml"} or path.exists():
+        text = read_text(path)
+    elif named.is_file():
+        text = named.read_text("utf-8")
+    else:
+        known = [entry.name.removesuffix(".yaml") for entry in builtin.iterdir() if entry.name.endswith(".yaml")]
+        raise ConfigError(f"{unknown_name('config', config, known)}; or give the path of a YAML file")
+    try:
+        values = _parse_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{config} is not valid YAML: {error}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{config}: expected 'key: value' lines at the top level")
+    return values
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that reads 3e-4 as a number and refuses a key written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+# YAML 1.1, which PyYAML follows, wants a dot and a sign in 3.0e-4 and reads 3e-4 as text.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def _parse_yaml(text: str) -> Any:
+    return _Loader(text).get_single_data()
+
+
+def _override(cls: type[Settings], values: dict[str, Any], override: str) -> None:
+    """Write one `dotted.key=value` into the nested `values`."""
+    dotted, equals, text = override.partition("=")
+    if not equals or not dotted:
+        raise ConfigError(f"{override!r} is not of the form key=value")
+    *parents, last = dotted.split(".")
+    for depth, key in enumerate(parents):
+        values = values.setdefault(key, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{dotted}: {'.'.join(parents[: depth + 1])} is a value, not a group of keys")
+    try:
+        parsed = _parse_yaml(text)
+    except yaml.YAMLError:
+        parsed = text
+    # A text field takes the words as typed: run=007 is not the number 7.
+    keep_text = _is_text(_leaf(cls, dotted)) and parsed is not None
+    values[last] = text if keep_text else parsed
+
+
+def _is_text(field: FieldInfo | None) -> bool:
+    if field is None:
+        return False
+    choices = set(get_args(field.annotation) or (field.annotation,)) - {NoneType}
+    return choices <= {str, Path}
+
+
+def _leaves(cls: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in cls.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _leaves(field.annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:
+    return dict(_leaves(cls)).get(dotted)
+
+
+def _explain(cls: type[BaseModel], error: ValidationError) -> str:
+    """Every problem in one line: the key, what is wrong, and the nearest key where it is unknown."""
+    problems = []
+    for detail in error.errors():
+        key = ".".join(str(part) for part in detail["loc"])
+        if detail["type"] == "extra_forbidden":
+            problems.append(unknown_name("key", key, [known for known, _ in _leaves(cls)]))
+        else:
+            message = detail["msg"].removeprefix("Value error, ")
+            problems.append(f"{key}: {message[0].lower()}{message[1:]} (got {detail['input']!r})")
+    return "; ".join(problems)

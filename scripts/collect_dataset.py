@@ -1,0 +1,30 @@
+"""Collect trajectories in a one-way-doors world with an epsilon-greedy policy, or import a Minari dataset."""
+
+from collections.abc import Sequence
+
+from envs.collector import CollectorSettings, collect
+from qrl.common.commands import add_settings_arguments, command, new_parser
+from qrl.common.errors import ConfigError
+from qrl.common.files import check_output
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = new_parser("collect-dataset", __doc__)
+    parser.add_argument("out", metavar="OUT.npz", help="file to write")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT.npz if it exists")
+    parser.add_argument("--from-minari", metavar="ID", help="import this local Minari dataset in place of collecting")
+    add_settings_arguments(parser, CollectorSettings)
+    args = parser.parse_intermixed_args(argv)
+
+    out = check_output(args.out, ".npz", args.force)
+    if args.from_minari is None:
+        dataset = collect(CollectorSettings.load(args.config, args.overrides), progress=True)
+    elif args.config is None and not args.overrides:
+        from envs.minari_exchange import from_minari
+
+        dataset = from_minari(args.from_minari)
+    else:
+        raise ConfigError("--from-minari takes the data as it is: leave out --config and key=value")
+    dataset.save(out)
+    print(f"wrote {out}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
