@@ -42,7 +42,7 @@ class Layout:
     name: str = "layout"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", "\n".join(line.rstrip() for line in self.text.strip("\n").split("\n")))
+        object.__setattr__(self, "text", "\n".join(line.rstrip() for line in self.text.splitlines()).strip("\n"))
         self._check()
 
     def __eq__(self, other: object) -> bool:

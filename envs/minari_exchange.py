@@ -1,6 +1,7 @@
 """Minari import and export (needs the extra: pip install "qrl[minari]")."""
 
 import copy
+import warnings
 from typing import Any
 
 import gymnasium
@@ -28,18 +29,17 @@ def to_minari(dataset: Dataset, dataset_id: str) -> None:
     if dataset.layout is not None:
         spec = copy.deepcopy(gymnasium.spec(ENV_ID))
         spec.kwargs = {"layout": dataset.layout.text}
-    minari.create_dataset_from_buffers(
-        dataset_id,
-        buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
-        env=spec,
-        observation_space=spaces.Dict(dict.fromkeys(keys, box)) if with_goals else box,
-        action_space=spaces.Discrete(dataset.header.spaces.num_actions),
-        description=f"{dataset!r}, exported by qrl",
-        algorithm_name=dataset.header.source,
-        author="qrl",
-        author_email="unknown",
-        code_permalink="unknown",
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Minari asks for an author, a link and so on
+        minari.create_dataset_from_buffers(
+            dataset_id,
+            buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
+            env=spec,
+            observation_space=spaces.Dict(dict.fromkeys(keys, box)) if with_goals else box,
+            action_space=spaces.Discrete(dataset.header.spaces.num_actions),
+            description=f"{dataset!r}, exported by qrl",
+            algorithm_name=dataset.header.source,
+        )
 
 
 def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any:

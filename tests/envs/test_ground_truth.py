@@ -1,0 +1,144 @@
+from collections import deque
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from envs.dataset import ENV_ID
+from envs.ground_truth import GroundTruth, ground_truth
+from envs.layout import Layout, load_layout
+from qrl.common.errors import LayoutError
+from tests.layouts import BUILTIN, layouts
+
+STEPS = [(0, -1), (1, 0), (0, 1), (-1, 0)]
+AGAINST = {0: "v", 1: "<", 2: "^", 3: ">"}  # the door that blocks each action
+
+
+def reference_distances(layout: Layout) -> np.ndarray:
+    """Breadth-first search from every state on the text itself."""
+    rows = layout.text.split("\n")
+    states = [(x, y) for y, row in enumerate(rows) for x, cell in enumerate(row) if cell != "#"]
+    number = {cell: state for state, cell in enumerate(states)}
+    distances = np.full((len(states), len(states)), np.inf)
+    for start in states:
+        depth = {start: 0}
+        queue = deque([start])
+        while queue:
+            x, y = queue.popleft()
+            for action, (dx, dy) in enumerate(STEPS):
+                ahead = (x + dx, y + dy)
+                cells = rows[y][x] + rows[y + dy][x + dx]
+                if rows[y + dy][x + dx] != "#" and AGAINST[action] not in cells and ahead not in depth:
+                    depth[ahead] = depth[x, y] + 1
+                    queue.append(ahead)
+        for cell, steps in depth.items():
+            distances[number[start], number[cell]] = steps
+    return distances
+
+
+def stepped_transitions(layout: Layout) -> np.ndarray:
+    """The transition table as the real environment gives it, one reset and one step for each entry."""
+    env = gymnasium.make(ENV_ID, layout=layout, disable_env_checker=True)
+    cells = [tuple(cell) for cell in layout.cells.tolist()]
+    table = np.empty((len(cells), 4), int)
+    for state, cell in enumerate(cells):
+        goal = cells[state - 1]
+        for action in range(4):
+            _, info = env.reset(options={"start": cell, "goal": goal})
+            assert info["state"] == state
+            table[state, action] = env.step(action)[-1]["state"]
+    return table
+
+
+@pytest.mark.parametrize("layout", BUILTIN, ids=lambda layout: layout.name)
+def test_transitions_equal_stepping_the_environment(layout: Layout) -> None:
+    np.testing.assert_array_equal(ground_truth(layout).transitions, stepped_transitions(layout))
+
+
+@pytest.mark.parametrize("layout", BUILTIN, ids=lambda layout: layout.name)
+def test_distances_equal_breadth_first_search(layout: Layout) -> None:
+    np.testing.assert_array_equal(ground_truth(layout).distances, reference_distances(layout))
+
+
+@given(layouts())
+def test_random_layouts_distances(layout: Layout) -> None:
+    np.testing.assert_array_equal(GroundTruth(layout).distances, reference_distances(layout))
+
+
+@settings(max_examples=30)
+@given(layouts(max_side=5))
+def test_random_layouts_transitions(layout: Layout) -> None:
+    truth = GroundTruth(layout)
+    try:
+        truth.check_tasks()
+    except LayoutError:
+        reachable = reference_distances(layout)[np.ix_(layout.starts, layout.goals)]
+        assert np.isinf(reachable).all(1).any()
+        return
+    np.testing.assert_array_equal(truth.transitions, stepped_transitions(layout))
+
+
+@given(layouts())
+def test_distances_are_a_quasimetric_of_single_steps(layout: Layout) -> None:
+    truth = GroundTruth(layout)
+    distances = truth.distances
+    assert (np.diag(distances) == 0).all()
+    assert (distances[:, None, :] <= distances[:, :, None] + distances[None]).all()
+    # Bellman: from a state to another, one step and then the best of what follows.
+    ahead = 1 + distances[truth.transitions].min(1)
+    np.testing.assert_array_equal(np.where(np.eye(len(distances), dtype=bool), 0, ahead), distances)
+
+
+def test_documented_figures() -> None:
+    truth = ground_truth(load_layout("six-rooms"))
+    assert truth.strongly_connected
+    assert truth.distances.max() == 45
+    assert round(float(np.abs(truth.distances - truth.distances.T).mean()), 2) == 7.43
+    assert not ground_truth(load_layout("traps")).strongly_connected
+    assert ground_truth(load_layout("corridor")).strongly_connected
+
+
+def test_a_door_by_hand() -> None:
+    # Cells 0 1 2 in the upper row, 3 below the door: it may be entered and left sideways, but not against its arrow.
+    truth = GroundTruth(Layout("#####\n#S>G#\n##.##\n#####"))
+    up, right, down, left = range(4)
+    assert truth.transitions[0, right] == 1
+    assert truth.transitions[1, right] == 2
+    assert truth.transitions[1, left] == 1  # out of the door, against its arrow
+    assert truth.transitions[2, left] == 2  # into the door, against its arrow
+    assert truth.transitions[1, down] == 3
+    assert truth.transitions[3, up] == 1
+    assert truth.distances[3].tolist() == [np.inf, 1, 2, 0]
+
+
+def test_greedy_actions_are_those_that_come_nearer() -> None:
+    truth = ground_truth(load_layout("six-rooms"))
+    states = np.arange(len(truth.transitions))
+    for goal in truth.layout.goals[::29]:
+        mask = truth.greedy(states, np.full_like(states, goal))
+        nearer = truth.distances[truth.transitions, goal] == truth.distances[:, [goal]] - 1
+        np.testing.assert_array_equal(mask[states != goal], nearer[states != goal])
+
+
+def test_tasks_are_uniform_over_what_can_be_reached() -> None:
+    layout = Layout("#######\n#S>.GG#\n##v####\n##G..S#\n#######")
+    truth = GroundTruth(layout)
+    starts, goals = truth.sample_tasks(np.random.default_rng(0), 30_000)
+    pairs, counts = np.unique(np.stack([starts, goals], 1), axis=0, return_counts=True)
+    first, second = layout.starts
+    trap = layout.goals[2]
+    assert pairs.tolist() == [[first, goal] for goal in layout.goals] + [[second, trap]]
+    expected = np.array([5000, 5000, 5000, 15000])
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
+
+
+def test_a_start_without_any_goal_is_refused() -> None:
+    truth = GroundTruth(Layout("######\n#S#SG#\n######", "walled"))
+    with pytest.raises(LayoutError, match="walled: no goal can be reached from the start in row 2, column 2"):
+        truth.check_tasks()
+
+
+def test_one_ground_truth_for_equal_layouts() -> None:
+    text = load_layout("corridor").text
+    assert ground_truth(Layout(text)) is ground_truth(Layout(text, "another name"))

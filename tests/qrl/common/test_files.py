@@ -1,0 +1,77 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from qrl.common.errors import FileError
+from qrl.common.files import atomic_write, check_output, read_text
+
+
+def test_a_written_file_is_whole_and_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file.bin"
+    with atomic_write(path) as file:
+        file.write(b"half")
+        assert not path.exists()
+        file.write(b" and whole")
+    assert path.read_bytes() == b"half and whole"
+    assert os.listdir(path.parent) == ["file.bin"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
+        file.write(b"new" * (1 // (file.write(b"half") - 4)))
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_permissions_are_those_of_ordinary_files(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "atomic") as file:
+        file.write(b"x")
+    (tmp_path / "ordinary").write_bytes(b"x")
+    assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+
+
+def test_unwritable_places(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FileError, match="cannot be written"), atomic_write(tmp_path / "file" / "out.bin") as file:
+        file.write(b"x")
+
+
+def test_check_output(tmp_path: Path) -> None:
+    existing = tmp_path / "there.npz"
+    existing.write_text("x")
+    (tmp_path / "folder.npz").mkdir()
+    assert check_output(tmp_path / "new" / "x.npz", ".npz") == tmp_path / "new" / "x.npz"
+    assert not (tmp_path / "new").exists()
+    assert check_output(existing, ".npz", force=True) == existing
+    for path, message in [
+        (existing, r"there\.npz exists already; .* --force"),
+        (tmp_path / "x.txt", r"must end in \.npz"),
+        (tmp_path / "folder.npz", "is a folder"),
+        (existing / "below.npz", "is not a folder"),
+    ]:
+        with pytest.raises(FileError, match=message):
+            check_output(path, ".npz")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_check_output_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(FileError, match="no permission"):
+        check_output(tmp_path / "x.npz", ".npz")
+
+
+def test_read_text(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes("grün".encode())
+    assert read_text(path) == "grün"
+    path.write_bytes(b"\xff")
+    with pytest.raises(FileError, match="is not UTF-8 text"):
+        read_text(path)
+    path.write_bytes(b"x" * 11)
+    with pytest.raises(FileError, match="larger than 10 bytes"):
+        read_text(path, max_bytes=10)
+    with pytest.raises(FileError, match="No such file"):
+        read_text(tmp_path / "absent")

@@ -1,0 +1,116 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from qrl.common.errors import ConfigError
+from qrl.common.settings import Settings
+
+
+class Inner(Settings):
+    rate: float = Field(0.5, gt=0, le=1, description="how fast")
+    steps: int | None = Field(None, ge=1, description="how long")
+
+
+class Outer(Settings):
+    name: str = Field("none", description="what it is called")
+    folder: str | None = Field(None, description="where it lies")
+    flag: bool = Field(False, description="whether")
+    inner: Inner = Field(Inner(), description="the inner part")
+    params: dict[str, Any] = Field(default_factory=dict, description="anything")
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "config.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_defaults_file_and_overrides_in_this_order(tmp_path: Path) -> None:
+    config = write(tmp_path, "name: from file\ninner:\n  rate: 3e-4\n  steps: 5\n")
+    assert Outer.load() == Outer()
+    assert Outer.load(config).inner == Inner(rate=3e-4, steps=5)
+    made = Outer.load(config, ["inner.steps=7", "flag=true", "name=by hand"])
+    assert made == Outer(name="by hand", flag=True, inner=Inner(rate=3e-4, steps=7))
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("name=007", "name", "007"),
+        ("name=no", "name", "no"),
+        ("name=1e3", "name", "1e3"),
+        ("name=a=b", "name", "a=b"),
+        ("name={", "name", "{"),
+        ("folder=2026", "folder", "2026"),
+        ("folder=null", "folder", None),
+        ("params.lr=1e-4", "params", {"lr": 1e-4}),
+        ("params.sizes=[1, 2]", "params", {"sizes": [1, 2]}),
+        ("params.deep.er=x", "params", {"deep": {"er": "x"}}),
+    ],
+)
+def test_override_values(override: str, key: str, value: object) -> None:
+    assert getattr(Outer.load(overrides=[override]), key) == value
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["nmae=x"], r"settings: unknown key 'nmae' \(did you mean 'name'\?\); known: flag, folder, inner.rate"),
+        (["inner.rte=1"], r"unknown key 'inner.rte' \(did you mean 'inner.rate'\?\)"),
+        (["inner.rate=2"], r"inner.rate: input should be less than or equal to 1 \(got 2\)"),
+        (["inner.rate=nan"], r"inner.rate: input should be"),
+        (["inner.rate=fast"], r"inner.rate: input should be a valid number.*\(got 'fast'\)"),
+        (["inner.steps=1.5"], r"inner.steps: input should be a valid integer"),
+        (["inner=3"], r"inner: input should be"),
+        (["name.first=x"], r"name: input should be a valid string"),
+        (["name=x", "name.first=x"], r"name.first: name is a value, not a group of keys"),
+        (["justaword"], r"'justaword' is not of the form key=value"),
+        (["=3"], r"'=3' is not of the form key=value"),
+        (["flag=maybe", "inner.rate=0"], r"flag: .*; inner.rate: "),
+    ],
+)
+def test_bad_overrides(overrides: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Outer.load(overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rate: 3", "config.yaml: unknown key 'rate'"),
+        ("inner: {rate: -1}", r"config.yaml: inner.rate: input should be greater than 0 \(got -1\)"),
+        ("- a\n- b", "config.yaml: expected 'key: value' lines"),
+        ("1: a", "config.yaml: expected 'key: value' lines"),
+        ("name: [", "config.yaml is not valid YAML"),
+        ("name: a\nname: b", "'name' stands twice"),
+        ("name: !!python/object/apply:os.system ['true']", "config.yaml is not valid YAML"),
+        ("x" * 2_000_000, "config.yaml is larger than"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError if "larger" not in message else ValueError, match=message):
+        Outer.load(write(tmp_path, text))
+
+
+def test_configs_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"unknown config 'dmo' \(did you mean 'demo'\?\)"):
+        Outer.load("dmo")
+    with pytest.raises(ValueError, match=r"absent.yaml cannot be read: No such file"):
+        Outer.load("absent.yaml")
+
+
+def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+    assert Outer.load(write(tmp_path, "# nothing\n")) == Outer()
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Outer().name = "other"  # type: ignore[misc]
+
+
+def test_help_lists_every_key_with_default_and_meaning() -> None:
+    lines = Outer.help().splitlines()
+    assert [line.split()[0] for line in lines] == ["name", "folder", "flag", "inner.rate", "inner.steps", "params"]
+    assert lines[3].split(maxsplit=1)[1] == "how fast (default: 0.5)"
