@@ -293,7 +293,7 @@ def _float_table(name: str, values: ArrayLike) -> NDArray[np.float32]:
         raise DatasetError(f"{name}: not a table of numbers ({error})") from None
     if table.ndim != 2:
         raise DatasetError(f"{name}: must have two dimensions (rows, features), not {table.ndim}")
-    return table + np.float32(0)  # turns -0 into 0, so that equal rows have equal bytes
+    return table + np.float32(0)  # turns -0 into 0: rows are looked up by their bytes
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -108,7 +108,7 @@ def _read_array(path: Path, archive: zipfile.ZipFile, name: str, field: Field) -
     except KeyError:
         raise DatasetError(f"{path}: the array {name!r} is missing") from None
     # Stored, not compressed: so no member can claim more bytes than the file has.
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+    if info.compress_type != zipfile.ZIP_STORED:
         raise DatasetError(f"{path}: the array {name!r} is compressed, which this format does not use")
     if info.file_size > path.stat().st_size:
         raise DatasetError(f"{path}: the array {name!r} claims {info.file_size:,} bytes, more than the whole file has")

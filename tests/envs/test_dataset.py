@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from envs import npz
 from envs.collector import CollectorSettings, collect
 from envs.dataset import FORMAT, Dataset
-from envs.layout import load_layout
+from envs.layout import Layout, load_layout
 from qrl.common.errors import DatasetError
 
 
@@ -112,6 +112,13 @@ def test_from_arrays_keeps_the_layouts_ids(dataset: Dataset) -> None:
     )
     for name, array in dataset.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array, err_msg=name)
+
+
+def test_minus_zero_is_the_layouts_zero() -> None:
+    layout = Layout("#####\n#S.G#\n#####")
+    rows = layout.observations[[0, 1, 2]].copy()
+    rows[rows == 0] *= -1
+    assert Dataset.from_arrays(rows, [1, 1], [2], num_actions=4, layout=layout).states.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,16 @@ def test_a_written_file_is_whole_and_alone(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file.bin"]
 
 
+def test_who_reads_the_old_file_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        with atomic_write(path) as file:
+            file.write(b"new")
+        assert reader.read() == b"old"
+    assert path.read_bytes() == b"new"
+
+
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
