@@ -19,3 +19,15 @@ class LayoutError(UserError):
 
 class DatasetError(UserError):
     """A dataset that is damaged, foreign or inconsistent."""
+
+
+class ShapeError(UserError):
+    """Tensors, or sizes of a model, that do not fit together."""
+
+
+class RegistryError(UserError):
+    """An unknown, doubly registered or unusable model or plugin."""
+
+
+class ContractError(UserError):
+    """A Q-model that does not do what the contract says."""

@@ -4,7 +4,7 @@ Each hyperparameter is one field, written once with its default, its range and i
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
@@ -30,9 +30,13 @@ class Settings(BaseModel):
         values = read_config(config) if config is not None else {}
         for override in overrides:
             _override(cls, values, override)
-        source = config if config is not None else "settings"
+        return cls.from_values(values, config if config is not None else "settings")
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any], source: str) -> Self:
+        """Settings from keys and values; `source` says in messages where they stand."""
         try:
-            return cls.model_validate(values)
+            return cls.model_validate(dict(values))
         except ValidationError as error:
             raise ConfigError(f"{source}: {_explain(cls, error)}") from None
 
@@ -42,7 +46,7 @@ class Settings(BaseModel):
         lines = []
         for key, field in _leaves(cls):
             default = "required" if field.is_required() else f"default: {field.get_default(call_default_factory=True)}"
-            lines.append(f"  {key:<22} {field.description} ({default})")
+            lines.append(f"  {key:<22} {field.description or ''} ({default})")
         return "\n".join(lines)
 
 

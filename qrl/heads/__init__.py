@@ -1,0 +1,22 @@
+"""Heads: distances d(u, v) between latents, one file for each family."""
+
+from qrl.heads.base import Head
+from qrl.heads.iqe import IQE
+from qrl.heads.metrics import L1, Euclidean, MetricMixture, Spherical
+from qrl.heads.mrn import MRN
+from qrl.heads.norms import DeepNorm, WideNorm
+from qrl.heads.pqe import PQEGG, PQELH
+
+__all__ = [
+    "IQE",
+    "L1",
+    "MRN",
+    "PQEGG",
+    "PQELH",
+    "DeepNorm",
+    "Euclidean",
+    "Head",
+    "MetricMixture",
+    "Spherical",
+    "WideNorm",
+]

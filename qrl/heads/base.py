@@ -1,0 +1,47 @@
+"""What every head is: a distance d(u, v) between latents, made of components, a transform and a reduction."""
+
+import torch
+from torch import Tensor, nn
+
+from qrl.common.errors import ShapeError
+
+
+class Head(nn.Module):
+    """A distance d(u, v) from the source latent u to the target latent v.
+
+    Called on (..., input_size) tensors that broadcast against each other, a head gives (...). Latents must be finite:
+    a NaN coordinate gives NaN, never a number that looks right.
+
+    A subclass gives `components` and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
+    inequality hold for all parameters. Its `transform` (per component) and `reduction` (to one number) are modules.
+    """
+
+    guaranteed_quasimetric: bool
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.transform: nn.Module = nn.Identity()
+        self.reduction: nn.Module = nn.Identity()
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        """The (..., k) components q_i(u, v) before transform and reduction."""
+        raise NotImplementedError  # pragma: no cover
+
+    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        self._check(u, v)
+        return self.reduction(self.transform(self.components(u, v)))
+
+    def _check(self, u: Tensor, v: Tensor) -> None:
+        for name, latent in (("u", u), ("v", v)):
+            if latent.ndim == 0 or latent.shape[-1] != self.input_size:
+                raise ShapeError(
+                    f"{type(self).__name__}: {name} has the shape {tuple(latent.shape)}, "
+                    f"but its last dimension must be input_size = {self.input_size}"
+                )
+        try:
+            torch.broadcast_shapes(u.shape, v.shape)
+        except RuntimeError:
+            raise ShapeError(
+                f"{type(self).__name__}: u {tuple(u.shape)} and v {tuple(v.shape)} do not broadcast against each other"
+            ) from None

@@ -1,0 +1,87 @@
+"""Weights of PQE mixtures, as products of matrices: easier to learn than the same numbers held directly."""
+
+import math
+from itertools import pairwise
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from qrl.common.errors import ConfigError
+from qrl.common.names import unknown_name
+
+
+class DeepLinear(nn.Module):
+    """A linear map R^a -> R^b kept as M4 M3 M2 M1 + B, with M_i ~ N(0, 1 / fan_in) and B = 0 at the start."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        hidden = max(64, _next_power_of_two(in_features), _next_power_of_two(out_features))
+        widths = [in_features, hidden, hidden, hidden, out_features]
+        self.factors = nn.ParameterList(
+            torch.randn(rows, columns) / math.sqrt(columns) for columns, rows in pairwise(widths)
+        )
+        self.bias = nn.Parameter(torch.zeros(out_features, in_features))
+
+    def matrix(self) -> Tensor:
+        """The collapsed (b, a) matrix, made once for each forward pass."""
+        first, *later = self.factors
+        product: Tensor = first
+        for factor in later:
+            product = factor @ product
+        return product + self.bias
+
+
+def _next_power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+class DistanceMixture(nn.Module):
+    """d = sum_i alpha_i q_i with alpha = C * C of a deep linear net; the alpha_i add up to about 1 at the start."""
+
+    def __init__(self, num_components: int) -> None:
+        super().__init__()
+        self.net = DeepLinear(num_components, 1)
+
+    def forward(self, components: Tensor) -> Tensor:
+        return (components * self.net.matrix().square()).sum(-1)
+
+
+class DiscountedMixture(nn.Module):
+    """D = prod_i sigmoid(beta_i)^q_i as a distance: d = sum_i q_i softplus(-beta_i) / ln(1 / discount).
+
+    The logits beta are a deep linear net's. They start so that D lies in [0.5, 0.75] where all q_i are 1/2. Sums of
+    logarithms in place of the product: no underflow to D = 0.
+    """
+
+    def __init__(self, num_components: int, discount: float) -> None:
+        super().__init__()
+        self.log_discount = math.log(discount)
+        self.net = DeepLinear(1, num_components)
+        low, high = (-math.log(math.expm1(-2 / num_components * math.log(value))) for value in (0.5, 0.75))
+        self._start_at(torch.empty(num_components, 1).uniform_(low, high))
+
+    @torch.no_grad()
+    def _start_at(self, logits: Tensor) -> None:
+        """Edit the last factor only, along the direction that the earlier ones give."""
+        *earlier, last = self.net.factors
+        direction = torch.linalg.multi_dot(list(reversed(earlier)))
+        squared = direction.square().sum()
+        last += (logits - last @ direction) @ direction.mT / squared
+
+    def forward(self, components: Tensor) -> Tensor:
+        weights = F.softplus(-self.net.matrix()).squeeze(-1) / -self.log_discount
+        return (components * weights).sum(-1)
+
+
+Mode = Annotated[str, Field(description="discounted (weights learned as discounts) or distance (learned directly)")]
+
+
+def make_mixture(mode: str, num_components: int, discount: float) -> nn.Module:
+    if mode == "discounted":
+        return DiscountedMixture(num_components, discount)
+    if mode == "distance":
+        return DistanceMixture(num_components)
+    raise ConfigError(unknown_name("mode", mode, ["discounted", "distance"]))

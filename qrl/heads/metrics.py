@@ -1,0 +1,82 @@
+"""Metric embeddings: symmetric, so they cannot represent a world with one-way doors."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from qrl.heads.base import Head
+from qrl.heads.reductions import Sum
+from qrl.registry import register_head
+
+
+def _inverse_softplus(value: float) -> float:
+    return value + math.log(-math.expm1(-value))
+
+
+def angle(u: Tensor, v: Tensor) -> Tensor:
+    """The angle between latents, 2 atan2(|u^ - v^|, |u^ + v^|): exact for small angles, where acos is not."""
+    u, v = F.normalize(u, dim=-1, eps=1e-12), F.normalize(v, dim=-1, eps=1e-12)
+    difference = torch.linalg.vector_norm(u - v, dim=-1)
+    # The bound only matters for two zero latents, whose angle is undefined: 0, with zero gradient.
+    total = torch.linalg.vector_norm(u + v, dim=-1).clamp(min=1e-12)
+    return 2 * torch.atan2(difference, total)
+
+
+class _Metric(Head):
+    guaranteed_quasimetric = True
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size)
+        self.reduction = Sum()
+
+    def extra_repr(self) -> str:
+        return f"input_size={self.input_size}"
+
+
+@register_head("euclidean", family="metric")
+class Euclidean(_Metric):
+    """|u - v|_2"""
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(u - v, dim=-1, keepdim=True)
+
+
+@register_head("l1", family="metric")
+class L1(_Metric):
+    """|u - v|_1"""
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return (u - v).abs().sum(-1, keepdim=True)
+
+
+@register_head("spherical", family="metric")
+class Spherical(_Metric):
+    """s * angle(u, v), with the scale s = softplus(raw) learned; s starts at 1."""
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size)
+        self.raw_scale = nn.Parameter(torch.tensor(_inverse_softplus(1.0)))
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return F.softplus(self.raw_scale) * angle(u, v).unsqueeze(-1)
+
+
+@register_head("metric-mixture", family="metric")
+class MetricMixture(_Metric):
+    """w1 |u - v|_2 + w2 |u - v|_1 + w3 angle(u, v), with w = softplus(raw) learned.
+
+    w starts at 1, but for the l1 distance, which is about sqrt(n) times the Euclidean one, at 1 / sqrt(n).
+    """
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size)
+        start = [1.0, 1 / math.sqrt(input_size), 1.0]
+        self.raw_weights = nn.Parameter(torch.tensor([_inverse_softplus(weight) for weight in start]))
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        difference = u - v
+        euclidean = torch.linalg.vector_norm(difference, dim=-1)
+        parts = torch.stack([euclidean, difference.abs().sum(-1), angle(u, v)], -1)
+        return F.softplus(self.raw_weights) * parts

@@ -1,0 +1,52 @@
+"""Metric residual networks: a symmetric part plus an asymmetric one."""
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from qrl.heads.base import Head
+from qrl.heads.reductions import Sum
+from qrl.registry import register_head
+
+
+@register_head("mrn", family="MRN", fixed=False)
+@register_head("mrn-fixed", family="MRN", fixed=True)
+class MRN(Head):
+    """d = |phi(u) - phi(v)|^p + max_i (psi(u)_i - psi(v)_i)^+, with two-layer networks phi and psi.
+
+    As published p = 2, and a squared norm breaks the triangle inequality; `fixed` takes p = 1, a quasimetric.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: Annotated[int, Field(ge=1, description="width and output size of both networks")] = 128,
+        fixed: Annotated[bool, Field(description="the norm in place of its square: a true quasimetric")] = False,
+        normalize: Annotated[bool, Field(description="mean over the outputs in the norm; else the plain sum")] = True,
+    ) -> None:
+        super().__init__(input_size)
+        self.hidden_size, self.fixed, self.normalize = hidden_size, fixed, normalize
+        self.guaranteed_quasimetric = fixed
+        self.symmetric = _two_layers(input_size, hidden_size)
+        self.asymmetric = _two_layers(input_size, hidden_size)
+        self.reduction = Sum()
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        """The symmetric and the asymmetric part."""
+        # vector_norm has gradient 0 where u = v; a square root would give NaN.
+        norm = torch.linalg.vector_norm(self.symmetric(u) - self.symmetric(v), dim=-1)
+        if self.normalize:
+            norm = norm / self.hidden_size**0.5
+        residual = F.relu(self.asymmetric(u) - self.asymmetric(v)).amax(-1)
+        return torch.stack([norm if self.fixed else norm.square(), residual], -1)
+
+    def extra_repr(self) -> str:
+        published = "" if self.fixed else " (as published: the triangle inequality can fail)"
+        return f"input_size={self.input_size}, hidden_size={self.hidden_size}, fixed={self.fixed}{published}"
+
+
+def _two_layers(input_size: int, hidden_size: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(input_size, hidden_size), nn.ReLU(), nn.Linear(hidden_size, hidden_size))

@@ -1,0 +1,116 @@
+"""Deep Norms and Wide Norms: asymmetric norms N of u - v."""
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from qrl.common.errors import ShapeError
+from qrl.heads.base import Head
+from qrl.heads.reductions import MaxMean
+from qrl.heads.transforms import Concave
+from qrl.registry import register_head
+
+
+class NonNegativeLinear(nn.Linear):
+    """A linear map without bias whose weights are projected to >= 0: at the start and after every optimiser step.
+
+    Projected weights keep their gradient and can grow back, unlike relu(weight) in the forward pass.
+    """
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__(in_features, out_features, bias=False)
+        self.project_()
+
+    @torch.no_grad()
+    def project_(self) -> None:
+        self.weight.clamp_(min=0)
+
+
+class MaxReLU(nn.Module):
+    """On pairs (x, y) of consecutive features: all max(x, y), then all (w1 relu(x) + w2 relu(y)) / 2.
+
+    w = softplus(raw) >= 0 is learned for every feature; raw starts at 0.
+    """
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        if num_features % 2:
+            raise ShapeError(f"max-ReLU works on pairs of features, so their number ({num_features}) must be even")
+        self.raw_weights = nn.Parameter(torch.zeros(num_features))
+
+    def forward(self, features: Tensor) -> Tensor:
+        weighted = F.softplus(self.raw_weights) * F.relu(features)
+        return torch.cat([features.unflatten(-1, (-1, 2)).amax(-1), weighted.unflatten(-1, (-1, 2)).mean(-1)], -1)
+
+
+@register_head("deep-norm", family="Deep Norm", fixed=False)
+@register_head("deep-norm-fixed", family="Deep Norm", fixed=True)
+class DeepNorm(Head):
+    """h_1 = act(U_0 h), h_{i+1} = act(W_i h_i + U_i h) with h = u - v and W_i >= 0; the last h_i are the components.
+
+    As published the last activation is a max-ReLU, whose output can be negative: then d can be negative, and the
+    concave transform breaks the triangle inequality. `fixed` ends in a ReLU, which makes it a quasimetric.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        num_components: Annotated[int, Field(ge=2, description="width of every layer, an even number")] = 64,
+        num_layers: Annotated[int, Field(ge=1, description="number of layers")] = 3,
+        fixed: Annotated[bool, Field(description="ReLU as the last activation: a true quasimetric")] = False,
+    ) -> None:
+        super().__init__(input_size)
+        self.num_components, self.fixed = num_components, fixed
+        self.guaranteed_quasimetric = fixed
+        self.from_input = nn.ModuleList(nn.Linear(input_size, num_components, bias=False) for _ in range(num_layers))
+        self.from_layer = nn.ModuleList(
+            NonNegativeLinear(num_components, num_components) for _ in range(num_layers - 1)
+        )
+        self.activations = nn.ModuleList(MaxReLU(num_components) for _ in range(num_layers - 1))
+        self.activations.append(nn.ReLU() if fixed else MaxReLU(num_components))
+        self.transform = Concave(num_components)
+        self.reduction = MaxMean()
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        difference = u - v
+        hidden = self.activations[0](self.from_input[0](difference))
+        layers = zip(self.from_layer, self.from_input[1:], self.activations[1:], strict=True)
+        for from_layer, from_input, activation in layers:
+            hidden = activation(from_layer(hidden) + from_input(difference))
+        return hidden
+
+    def extra_repr(self) -> str:
+        published = "" if self.fixed else " (as published: d can be negative and the triangle inequality can fail)"
+        return f"input_size={self.input_size}, num_components={self.num_components}, fixed={self.fixed}{published}"
+
+
+@register_head("wide-norm", family="Wide Norm")
+class WideNorm(Head):
+    """Components q_i = | W_i [(u - v)^+; (v - u)^+] |_2 with W_i >= 0."""
+
+    guaranteed_quasimetric = True
+
+    def __init__(
+        self,
+        input_size: int,
+        num_components: Annotated[int, Field(ge=1, description="number of norms (k)")] = 32,
+        component_size: Annotated[int, Field(ge=1, description="rows of each matrix (c)")] = 32,
+    ) -> None:
+        super().__init__(input_size)
+        self.num_components, self.component_size = num_components, component_size
+        # All W_i below each other: a row's start values depend only on its length, so this equals k separate layers.
+        self.weights = NonNegativeLinear(2 * input_size, num_components * component_size)
+        self.transform = Concave(num_components)
+        self.reduction = MaxMean()
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        difference = u - v
+        halves = torch.cat([F.relu(difference), F.relu(-difference)], -1)
+        shape = (self.num_components, self.component_size)
+        return torch.linalg.vector_norm(self.weights(halves).unflatten(-1, shape), dim=-1)
+
+    def extra_repr(self) -> str:
+        return f"input_size={self.input_size}, {self.num_components} components of size {self.component_size}"

@@ -1,0 +1,13 @@
+"""Checks of a head's sizes."""
+
+from qrl.common.errors import ShapeError
+
+
+def split(input_size: int, dim_per_component: int) -> tuple[int, int]:
+    """(k, l): how a latent falls into components."""
+    if dim_per_component < 1 or input_size < 1 or input_size % dim_per_component:
+        raise ShapeError(
+            f"input_size {input_size} cannot be split into components of dim_per_component {dim_per_component}; "
+            "choose a divisor"
+        )
+    return input_size // dim_per_component, dim_per_component

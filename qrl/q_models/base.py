@@ -1,0 +1,77 @@
+"""The contract of a Q-model: distances between state-action pairs, or from them to states."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from qrl.spec import QModelSpec
+
+
+class QModel(nn.Module):
+    """A learned distance d((s, a), (g, a')), or d((s, a), g) where `goal_kind` is "state".
+
+    A subclass gives `encode` and `distance`, and `discounted` if it has a better way than gamma**distance.
+    In what follows `state` and `goal` are rows of `encode`'s result, with any leading dimensions that broadcast;
+    actions are integer tensors of those leading dimensions, or None for "all", which adds an axis: for `action` before
+    the one for `goal_action`. Where goals are states, a goal action is not looked at and its axis has size 1.
+    """
+
+    guaranteed_quasimetric: bool = False
+    goal_kind: Literal["state-action", "state"] = "state-action"
+
+    def __init__(self, spec: QModelSpec) -> None:
+        super().__init__()
+        self.spec = spec
+
+    def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
+        """What can be computed for a state alone: (rows, observation_dim) to (rows, ...).
+
+        `counts` (rows,) weights batch statistics, so that encoding distinct rows equals encoding all repetitions.
+        """
+        raise NotImplementedError  # pragma: no cover
+
+    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        raise NotImplementedError  # pragma: no cover
+
+    def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        """D = gamma**d, with the arguments of `distance`."""
+        return torch.exp(self.distance(state, action, goal, goal_action) * math.log(self.spec.discount))
+
+    def steps_to_goal(self, state: Tensor, goal: Tensor) -> Tensor:
+        """(..., actions): the steps that remain after each action; the planner takes the action with the fewest.
+
+        For state-action goals the mean over a' of d((s, a), (g, a')) - 1: the way to g is the same for every a'.
+        """
+        distances = self.distance(state, None, goal, None)
+        return distances.mean(-1) - 1 if self.goal_kind == "state-action" else distances.squeeze(-1)
+
+    def project_(self) -> None:
+        """Put constrained weights back into their range; call it after every optimiser step."""
+        for module in self.modules():
+            project = getattr(module, "project_", None)
+            if project is not None and module is not self:
+                project()
+
+
+def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:
+    """The entries of `table` at `index` along `dim` (negative), which goes away.
+
+    The leading dimensions of both broadcast.
+    """
+    leading = max(index.ndim, table.ndim + dim)
+    index = index.reshape((1,) * (leading - index.ndim) + index.shape + (1,) * -dim)
+    table = table.reshape((1,) * (leading - dim - table.ndim) + table.shape)
+    return table.take_along_dim(index, dim).squeeze(dim)
+
+
+def pair_up(state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Latents (..., actions, n) of states and goals as two tensors that broadcast to the pairs asked for."""
+    u = state if action is None else pick(state, action, -2)
+    v = goal if goal_action is None else pick(goal, goal_action, -2)
+    if goal_action is None:
+        u = u.unsqueeze(-2)  # an axis for the goal's actions
+    if action is None:
+        v = v.unsqueeze(-2 if goal_action is not None else -3)  # an axis for the state's actions, before that one
+    return u, v

@@ -1,0 +1,38 @@
+"""Encoder + head: the latents of a state's actions, and a head's distance between them."""
+
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+
+from qrl.encoders import MLP
+from qrl.heads.base import Head
+from qrl.q_models.base import QModel, pair_up
+from qrl.spec import QModelSpec
+
+LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
+HiddenSizes = Annotated[tuple[int, ...], Field(description="widths of the hidden layers")]
+BatchNorm = Annotated[bool, Field(description="batch normalisation after each activation")]
+
+
+class LatentQModel(QModel):
+    """d((s, a), (g, a')) = head(f(s)_a, f(g)_a'): one encoder f gives a latent for each action of a state."""
+
+    def __init__(
+        self,
+        spec: QModelSpec,
+        head: Head,
+        hidden_sizes: HiddenSizes = (2048, 2048, 2048),
+        batch_norm: BatchNorm = True,
+    ) -> None:
+        super().__init__(spec)
+        self.head = head
+        self.encoder = MLP(spec.observation_dim, hidden_sizes, spec.num_actions * head.input_size, batch_norm)
+        self.guaranteed_quasimetric = head.guaranteed_quasimetric
+
+    def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
+        """(rows, actions, latent_size)"""
+        return self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
+
+    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        return self.head(*pair_up(state, action, goal, goal_action))

@@ -1,0 +1,64 @@
+"""Unconstrained networks on a state and a goal side by side, with an output for each action (pair)."""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from qrl.encoders import MLP
+from qrl.q_models.base import QModel, pick
+from qrl.q_models.dot_product import ReadoutName
+from qrl.q_models.latent import BatchNorm, HiddenSizes
+from qrl.readouts import READOUTS, make_readout
+from qrl.registry import register_q_model
+from qrl.spec import QModelSpec
+
+GoalKind = Annotated[
+    Literal["state-action", "state"], Field(description="goals are state-action pairs (A x A outputs) or states (A)")
+]
+
+
+class UnconstrainedQModel(QModel):
+    def __init__(
+        self,
+        spec: QModelSpec,
+        readout: ReadoutName,
+        goal_kind: GoalKind = "state-action",
+        hidden_sizes: HiddenSizes = (2048, 2048, 2048, 256),
+        batch_norm: BatchNorm = True,
+    ) -> None:
+        super().__init__(spec)
+        self.goal_kind = goal_kind
+        self.readout = make_readout(readout, spec.discount)
+        self.goal_actions = spec.num_actions if goal_kind == "state-action" else 1
+        self.network = MLP(2 * spec.observation_dim, hidden_sizes, spec.num_actions * self.goal_actions, batch_norm)
+
+    def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
+        """The observations themselves: nothing can be computed for a state alone."""
+        return observations
+
+    def _output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        pairs = torch.cat(torch.broadcast_tensors(state, goal), -1)
+        rows = self.network(pairs.flatten(0, -2) if pairs.ndim > 1 else pairs.unsqueeze(0))
+        outputs = rows.reshape(*pairs.shape[:-1], self.spec.num_actions, self.goal_actions)
+        if action is not None:
+            outputs = pick(outputs, action, -2)
+        if goal_action is None:
+            return outputs
+        if self.goal_kind == "state":
+            return outputs.squeeze(-1)
+        return pick(outputs, goal_action.unsqueeze(-1) if action is None else goal_action, -1)
+
+    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        return self.readout.distance(self._output(state, action, goal, goal_action))
+
+    def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        return self.readout.discounted(self._output(state, action, goal, goal_action))
+
+
+for _name in READOUTS:
+    register_q_model(f"unconstrained-{_name}", family="unconstrained", readout=_name)(UnconstrainedQModel)
+    register_q_model(f"unconstrained-state-{_name}", family="unconstrained", readout=_name, goal_kind="state")(
+        UnconstrainedQModel
+    )

@@ -1,0 +1,21 @@
+"""What a Q-model must know of the world and the task."""
+
+from dataclasses import dataclass
+
+from qrl.common.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class QModelSpec:
+    """`discount` is gamma in D = gamma**d, the discounted distance."""
+
+    observation_dim: int
+    num_actions: int
+    discount: float
+
+    def __post_init__(self) -> None:
+        for name in ("observation_dim", "num_actions"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}: must be at least 1 (got {getattr(self, name)})")
+        if not 0 < self.discount < 1:
+            raise ConfigError(f"discount: must lie between 0 and 1, without both (got {self.discount})")
