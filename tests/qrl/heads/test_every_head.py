@@ -1,0 +1,206 @@
+"""What every registered head must do; a new one is tested here the moment it is registered."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from qrl.common.errors import ShapeError
+from tests.heads import HEAD_NAMES, INPUT_SIZE, make_head, randn
+
+GUARANTEED = [name for name in HEAD_NAMES if make_head(name).guaranteed_quasimetric]
+every_head = pytest.mark.parametrize("name", HEAD_NAMES)
+
+
+def test_the_papers_heads_are_there() -> None:
+    papers = "iqe-sum iqe-maxmean pqe-lh pqe-gg deep-norm deep-norm-fixed wide-norm mrn mrn-fixed"
+    assert set(HEAD_NAMES) == {*papers.split(), "euclidean", "l1", "spherical", "metric-mixture"}
+    assert set(HEAD_NAMES) - set(GUARANTEED) == {"deep-norm", "mrn"}
+
+
+def worst_violations(
+    name: str, scale: float, input_size: int = INPUT_SIZE, noise: float = 0.3, **params: int
+) -> tuple[float, float, float]:
+    """Over 122,825 triples: least distance, largest d(x, x), largest excess over the triangle inequality."""
+    least, identity, excess = float("inf"), 0.0, -float("inf")
+    for seed in range(25):
+        head = make_head(name, input_size, seed, noise, **params)
+        z = scale * randn(17, input_size, seed=seed)
+        with torch.no_grad():
+            d = head(z[:, None], z[None])
+        least = min(least, d.min().item())
+        identity = max(identity, d.diagonal().abs().max().item())
+        excess = max(excess, ((d[:, None] - d[:, :, None] - d[None]) / d.max()).max().item())
+    return least, identity, excess
+
+
+@pytest.mark.parametrize("name", GUARANTEED)
+@pytest.mark.parametrize("scale", [0.1, 3.0])
+def test_axioms_over_more_than_100_000_triples(name: str, scale: float) -> None:
+    least, identity, excess = worst_violations(name, scale)
+    assert least >= 0
+    assert identity <= 1e-12
+    assert excess <= 1e-9
+
+
+def test_original_deep_norm_is_found_to_break_the_axioms() -> None:
+    # Narrow, so that all components can be negative at once, and with a transform far from the identity.
+    least, _, excess = worst_violations("deep-norm", scale=3.0, input_size=2, noise=1.5, num_components=2)
+    assert least < -0.1
+    assert excess > 0.01
+
+
+def test_original_mrn_is_found_to_break_the_triangle_inequality() -> None:
+    least, identity, excess = worst_violations("mrn", scale=3.0)
+    assert least >= 0
+    assert identity <= 1e-12
+    assert excess > 0.01
+
+
+@every_head
+def test_symmetric_exactly_if_a_metric(name: str) -> None:
+    head = make_head(name)
+    u, v = randn(50, INPUT_SIZE), randn(50, INPUT_SIZE, seed=1)
+    symmetric = torch.allclose(head(u, v), head(v, u))
+    assert symmetric == (name in {"euclidean", "l1", "spherical", "metric-mixture"})
+
+
+@every_head
+@pytest.mark.parametrize("alpha", [0.1, 3.0, 100.0])
+def test_positive_homogeneity(name: str, alpha: float) -> None:
+    head = make_head(name)
+    u, v = randn(50, INPUT_SIZE), randn(50, INPUT_SIZE, seed=1)
+    homogeneous = torch.allclose(head(alpha * u, alpha * v), alpha * head(u, v), rtol=1e-9)
+    assert homogeneous == (name in {"iqe-sum", "iqe-maxmean", "euclidean", "l1"})
+
+
+@pytest.mark.parametrize("name", ["deep-norm", "deep-norm-fixed", "wide-norm"])
+def test_norms_without_their_transform_are_homogeneous(name: str) -> None:
+    head = make_head(name)
+    head.transform = torch.nn.Identity()
+    u, v = randn(50, INPUT_SIZE), randn(50, INPUT_SIZE, seed=1)
+    torch.testing.assert_close(head(7 * u, 7 * v), 7 * head(u, v))
+
+
+SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((), ()),
+    ((3,), (3,)),
+    ((3, 1), (1, 2)),
+    ((2,), ()),
+    ((), (4,)),
+    ((1, 3), (2, 1, 1)),
+    ((0,), ()),
+]
+
+
+@every_head
+@given(data=st.data())
+def test_broadcasting_equals_one_pair_at_a_time(name: str, data: st.DataObject) -> None:
+    left, right = data.draw(st.sampled_from(SHAPES))
+    head = make_head(name)
+    u, v = randn(*left, INPUT_SIZE), randn(*right, INPUT_SIZE, seed=1)
+    d, q = head(u, v), head.components(u, v)
+    shape = torch.broadcast_shapes(left, right)
+    assert d.shape == shape
+    assert q.shape[:-1] == shape
+    flat_u, flat_v = (x.expand(*shape, INPUT_SIZE).reshape(-1, INPUT_SIZE) for x in (u, v))
+    single = [head(a, b) for a, b in zip(flat_u, flat_v, strict=True)]
+    if single:
+        torch.testing.assert_close(d.flatten(), torch.stack(single))
+
+
+@every_head
+def test_distance_is_the_reduced_transformed_components(name: str) -> None:
+    head = make_head(name)
+    u, v = randn(5, INPUT_SIZE), randn(5, INPUT_SIZE, seed=1)
+    torch.testing.assert_close(head.reduction(head.transform(head.components(u, v))), head(u, v))
+
+
+@every_head
+def test_float32_agrees_with_float64(name: str) -> None:
+    head = make_head(name)
+    u, v = randn(100, INPUT_SIZE), randn(100, INPUT_SIZE, seed=1)
+    expected = head(u, v)
+    measured = head.float()(u.float(), v.float())
+    assert measured.dtype == torch.float32
+    torch.testing.assert_close(measured.double(), expected, rtol=2e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(head(u.float(), v.float()).double(), expected, rtol=2e-4, atol=1e-5)
+
+
+@every_head
+def test_gradients(name: str) -> None:
+    head = make_head(name, input_size=8)
+    u, v = randn(3, 8).requires_grad_(), randn(3, 8, seed=1).requires_grad_()
+
+    def distance(u: Tensor, v: Tensor, *parameters: Tensor) -> Tensor:
+        return torch.func.functional_call(head, dict(zip(names, parameters, strict=True)), (u, v))
+
+    names = [key for key, _ in head.named_parameters()]
+    # Deep linear nets and the big norms have too many parameters for finite differences; the inputs reach all of them.
+    parameters = list(head.parameters()) if sum(p.numel() for p in head.parameters()) < 200 else []
+    if parameters:
+        assert torch.autograd.gradcheck(distance, (u, v, *parameters))
+    else:
+        assert torch.autograd.gradcheck(head, (u, v))
+
+
+@every_head
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", ["equal", "zero", "huge", "tiny", "tied", "far apart"])
+def test_values_and_gradients_stay_finite(name: str, dtype: torch.dtype, case: str) -> None:
+    head = make_head(name).to(dtype)
+    u, v = randn(20, INPUT_SIZE), randn(20, INPUT_SIZE, seed=1)
+    u, v = {
+        "equal": (u, u.clone()),
+        "zero": (0 * u, 0 * v),
+        "huge": (1e4 * u, 1e4 * v),
+        "tiny": (1e-6 * u, 1e-6 * v),
+        "tied": (u.round(), v.round()),
+        "far apart": (1e-3 * u, 1e3 * v),
+    }[case]
+    u, v = u.to(dtype).requires_grad_(), v.to(dtype).requires_grad_()
+    d = head(u, v)
+    d.sum().backward()
+    assert d.isfinite().all()
+    for tensor in (u, v, *head.parameters()):
+        assert tensor.grad is not None
+        assert tensor.grad.isfinite().all()
+    if case in {"equal", "zero"}:
+        assert d.abs().max() <= 1e-6
+
+
+@every_head
+@pytest.mark.parametrize("where", ["u", "v"])
+def test_nan_is_never_hidden(name: str, where: str) -> None:
+    head = make_head(name)
+    for coordinate in range(INPUT_SIZE):
+        u, v = randn(4, INPUT_SIZE), randn(4, INPUT_SIZE, seed=1)
+        (u if where == "u" else v)[:, coordinate] = float("nan")
+        assert head(u, v).isnan().all(), coordinate
+
+
+@every_head
+def test_wrong_shapes_are_told(name: str) -> None:
+    head = make_head(name)
+    with pytest.raises(ShapeError, match=r"v has the shape \(2, 15\), .* input_size = 16"):
+        head(randn(2, 16), randn(2, 15))
+    with pytest.raises(ShapeError, match=r"\(2, 16\) and v \(3, 16\) do not broadcast"):
+        head(randn(2, 16), randn(3, 16))
+    with pytest.raises(ShapeError, match="u has the shape"):
+        head(torch.tensor(1.0), randn(16))
+
+
+@every_head
+def test_repr_is_informative(name: str) -> None:
+    head = make_head(name)
+    assert "input_size=16" in repr(head)
+    assert ("as published" in repr(head)) == (name in {"deep-norm", "mrn"})
+
+
+@every_head
+def test_moves_between_devices(name: str) -> None:
+    """No tensor is made on a fixed device: on `meta`, where only shapes exist, a stray CPU tensor would fail."""
+    head = make_head(name).to("meta")
+    assert head(torch.empty(3, INPUT_SIZE, device="meta"), torch.empty(3, INPUT_SIZE, device="meta")).shape == (3,)

@@ -1,0 +1,134 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from qrl.common.errors import ConfigError, ShapeError
+from qrl.heads import IQE
+from qrl.heads.iqe import interval_union
+from tests.heads import randn
+
+HAND_CASES = [
+    ([0, 0], [1, 2], 2),  # nested
+    ([0, 3], [1, 5], 3),  # disjoint
+    ([0, 0.5], [1, 2], 2),  # overlapping
+    ([0, 1], [1, 2], 2),  # touching
+    ([0, 1, 5], [2, 3, 4], 3),  # the third is empty
+    ([1, 2, 3], [0, 2, -1], 0),  # all are empty
+    ([5, 0], [7, 10], 10),  # not sorted, nested
+]
+
+
+def merged_length(u: list[float], v: list[float]) -> float:
+    """Merge the intervals one by one, as one would by hand."""
+    blocks: list[list[float]] = []
+    for left, right in sorted((a, b) for a, b in zip(u, v, strict=True) if b > a):
+        if blocks and left <= blocks[-1][1]:
+            blocks[-1][1] = max(blocks[-1][1], right)
+        else:
+            blocks.append([left, right])
+    return sum(right - left for left, right in blocks)
+
+
+@pytest.mark.parametrize(("u", "v", "expected"), HAND_CASES)
+def test_hand_cases(u: list[float], v: list[float], expected: float) -> None:
+    assert interval_union(torch.tensor(u), torch.tensor(v)).item() == expected
+    assert merged_length(u, v) == expected
+
+
+def test_two_components_by_hand() -> None:
+    u, v = torch.tensor([0.0, 0, 0, 3]), torch.tensor([1.0, 2, 1, 5])
+    assert IQE(4, 2, reduction="sum").components(u, v).tolist() == [2, 3]
+    for reduction, expected in [("sum", 5), ("mean", 2.5), ("max", 3), ("maxmean", 2.6344707)]:
+        assert IQE(4, dim_per_component=2, reduction=reduction)(u, v).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_gradient_by_hand() -> None:
+    u, v = torch.tensor([0.0, 1, 5], requires_grad=True), torch.tensor([2.0, 3, 4], requires_grad=True)
+    interval_union(u, v).backward()
+    assert u.grad is not None
+    assert v.grad is not None
+    assert (u.grad.tolist(), v.grad.tolist()) == ([-1, 0, 0], [0, 1, 0])
+
+
+# A coarse grid makes ties and touching intervals likely; its sums are exact in float64.
+ends = st.integers(-20, 20).map(lambda number: number / 4) | st.floats(-1e3, 1e3, allow_subnormal=False)
+
+
+@given(st.integers(1, 9).flatmap(lambda size: st.tuples(*[st.lists(ends, min_size=size, max_size=size)] * 2)))
+def test_equals_merging_intervals(latents: tuple[list[float], list[float]]) -> None:
+    u, v = latents
+    measured = interval_union(torch.tensor(u, dtype=torch.float64), torch.tensor(v, dtype=torch.float64)).item()
+    assert measured == pytest.approx(merged_length(u, v), abs=1e-9)
+    excess = [max(b - a, 0) for a, b in zip(u, v, strict=True)]
+    assert max(excess) - 1e-9 <= measured <= sum(excess) + 1e-9
+
+
+@given(st.integers(0, 10**6))
+def test_equals_merging_in_bulk(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    u, v = (torch.randn(6, 4, 8, generator=generator, dtype=torch.float64) for _ in range(2))
+    pairs = zip(u.flatten(0, 1).tolist(), v.flatten(0, 1).tolist(), strict=True)
+    expected = torch.tensor([merged_length(a, b) for a, b in pairs], dtype=torch.float64)
+    torch.testing.assert_close(interval_union(u, v), expected.view(6, 4))
+
+
+def test_gradient_is_the_ends_of_merged_blocks() -> None:
+    u, v = (randn(200, 8, seed=seed).requires_grad_() for seed in (0, 1))
+    interval_union(u, v).sum().backward()
+
+    def block_ends(left: list[float], right: list[float]) -> tuple[list[int], list[int]]:
+        valid = [j for j in range(8) if right[j] > left[j]]
+        starts = [-int(j in valid and not any(left[i] < left[j] <= right[i] for i in valid)) for j in range(8)]
+        stops = [int(j in valid and not any(left[i] <= right[j] < right[i] for i in valid)) for j in range(8)]
+        return starts, stops
+
+    expected = [block_ends(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+    assert u.grad is not None
+    assert v.grad is not None
+    assert u.grad.tolist() == [starts for starts, _ in expected]
+    assert v.grad.tolist() == [stops for _, stops in expected]
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0, 1e6, 1e30])
+def test_exactly_zero_and_never_negative_in_float32(scale: float) -> None:
+    u = scale * torch.randn(500, 4, 8, generator=torch.Generator().manual_seed(0))
+    below = u - scale * torch.rand(u.shape, generator=torch.Generator().manual_seed(1))
+    for v in (u.clone(), below):
+        left, right = u.clone().requires_grad_(), v.requires_grad_()
+        q = interval_union(left, right)
+        q.sum().backward()
+        assert (q == 0).all()
+        assert left.grad is not None
+        assert right.grad is not None
+        assert (left.grad == 0).all()
+        assert (right.grad == 0).all()
+    assert (interval_union(u, u.flip(0)) >= 0).all()
+
+
+def test_ties_are_deterministic() -> None:
+    u = torch.zeros(3, 8).requires_grad_()
+    v = torch.ones(3, 8).requires_grad_()
+
+    def gradients() -> list[Tensor]:
+        return list(torch.autograd.grad(interval_union(u, v).sum(), (u, v)))
+
+    first, second = gradients(), gradients()
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    # Whichever of the tied ends takes it, the whole gradient is there: one block from 0 to 1.
+    assert first[0].sum(-1).tolist() == [-1, -1, -1]
+    assert first[1].sum(-1).tolist() == [1, 1, 1]
+
+
+def test_one_interval_is_the_positive_part() -> None:
+    u, v = torch.randn(100, 1), torch.randn(100, 1)
+    assert torch.equal(interval_union(u, v), (v - u).clamp(min=0).squeeze(-1))
+
+
+def test_bad_sizes_and_names() -> None:
+    for input_size, size in [(10, 4), (8, 0), (0, 8)]:
+        with pytest.raises(ShapeError, match=f"input_size {input_size} cannot be split"):
+            IQE(input_size, size)
+    with pytest.raises(ConfigError, match=r"unknown reduction 'maxmen' \(did you mean 'maxmean'\?\)"):
+        IQE(8, reduction="maxmen")
