@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench
+.PHONY: install demo test lint bench docs
 
 install: $(INSTALLED)
 
@@ -27,6 +27,12 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Remakes the figures and tables in docs/ that come from code.
+docs: $(INSTALLED)
+	$(BIN)/collect-dataset $(DEMO)/coverage.npz --config demo --force
+	$(BIN)/inspect-dataset $(DEMO)/coverage.npz --picture docs/coverage.png --force
+	$(BIN)/python docs/heads.py
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/collection.py

@@ -16,7 +16,7 @@ from scipy import special
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-MAX_RATE = 1e6  # beyond it, differences of rates that matter are lost anyway
+_MAX_RATE = 1e30  # finite in float32; a bound that rates reach would break the triangle inequality
 _MAX_SCIPY_RATE = 100.0
 
 
@@ -25,7 +25,7 @@ def poisson_race(mu1: Tensor, mu2: Tensor, method: str = "auto") -> tuple[Tensor
 
     auto is the quadrature on other devices and, in float32, where no gradient is wanted; else scipy.
     """
-    mu1, mu2 = torch.broadcast_tensors(mu1.clamp(0, MAX_RATE), mu2.clamp(0, MAX_RATE))
+    mu1, mu2 = torch.broadcast_tensors(mu1.clamp(0, _MAX_RATE), mu2.clamp(0, _MAX_RATE))
     if method == "auto":
         quick = mu1.dtype != torch.float64 and not (mu1.requires_grad or mu2.requires_grad)
         method = "quadrature" if quick or mu1.device.type != "cpu" else "scipy"

@@ -44,6 +44,16 @@ def test_axioms_over_more_than_100_000_triples(name: str, scale: float) -> None:
     assert excess <= 1e-9
 
 
+@pytest.mark.parametrize("name", GUARANTEED)
+def test_axioms_of_narrow_heads_far_from_their_start(name: str) -> None:
+    """Among them PQE-GG with rates of a million and more, which must not be cut off."""
+    narrow = {"num_components": 2} if "deep-norm" in name else {"dim_per_component": 1} if "qe-" in name else {}
+    least, identity, excess = worst_violations(name, scale=3.0, input_size=2, noise=1.5, **narrow)
+    assert least >= 0
+    assert identity <= 1e-12
+    assert excess <= 1e-9
+
+
 def test_original_deep_norm_is_found_to_break_the_axioms() -> None:
     # Narrow, so that all components can be negative at once, and with a transform far from the identity.
     least, _, excess = worst_violations("deep-norm", scale=3.0, input_size=2, noise=1.5, num_components=2)

@@ -1,0 +1,49 @@
+import subprocess
+import sys
+
+import pytest
+from qrl.scripts.list_models import main
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    for name, quasimetric, head, whole in [
+        ("iqe-maxmean", "guaranteed", "1", "10,542,081"),
+        ("iqe-sum", "guaranteed", "0", "10,542,080"),
+        ("mrn", "no", "98,816", "10,640,896"),
+        ("wide-norm", "guaranteed", "524,577", "11,066,657"),
+        ("deep-norm", "no", "58,113", "10,600,193"),
+        ("deep-norm-fixed", "guaranteed", "58,049", "10,600,129"),
+        ("pqe-lh", "guaranteed", "12,416", "10,554,496"),
+        ("pqe-gg", "guaranteed", "340,352", "10,882,432"),
+        ("unconstrained-disc-sigmoid", "no", "-", "9,009,936"),
+        ("unconstrained-state-disc", "no", "-", "9,006,852"),
+    ]:
+        cells = rows[name].split()
+        assert quasimetric in cells
+        assert cells[-3:] == [head, whole, "qrl"]
+
+
+def test_one_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["iqe-sum"]) == 0
+    out = capsys.readouterr().out
+    assert "dim_per_component      intervals in each union (l) (default: 8)" in out
+    assert "(default: sum)" in out
+    assert main(["iqe-summ"]) == 2
+    assert "did you mean 'iqe-sum'" in capsys.readouterr().err
+
+
+def test_help_is_light() -> None:
+    program = (
+        "import sys; from qrl.scripts.list_models import main\n"
+        "try: main(['--help'])\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "False"
+
+
+def test_a_missing_plugin_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--plugin", "no_such_module"]) == 2
+    assert "the plugin no_such_module could not be loaded" in capsys.readouterr().err

@@ -1,0 +1,72 @@
+"""The example plugin, installed into a temporary place and used as a user would."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
+COMMANDS = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "--target", str(folder / "site")]
+    run_in(folder, sys.executable, "-m", "pip", "install", *options, str(folder / "source"))
+    return folder
+
+
+def run_in(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder / "site")}
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_it_is_listed_with_its_origin(installed: Path) -> None:
+    out = run_in(installed, COMMANDS / "list-models").stdout
+    (line,) = (line for line in out.splitlines() if line.startswith("directed-l1"))
+    assert "guaranteed" in line
+    assert line.endswith("qrl-directed-l1 0.1.0 (qrl_directed_l1)")
+    assert "up_i (v_i - u_i)^+" in run_in(installed, COMMANDS / "list-models", "directed-l1").stdout
+
+
+def test_it_is_made_by_name(installed: Path) -> None:
+    program = (
+        "from qrl import QModelSpec, make_q_model, list_q_models\n"
+        "model = make_q_model('directed-l1', QModelSpec(3, 2, 0.9), hidden_sizes=(4,), reduction='maxmean')\n"
+        "print(type(model.head).__name__, len(list_q_models()))"
+    )
+    assert run_in(installed, sys.executable, "-c", program).stdout == "DirectedL1 29\n"
+
+
+def test_its_own_tests_pass(installed: Path) -> None:
+    out = run_in(installed, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source").stdout
+    assert "3 passed" in out
+
+
+def test_without_installing_it_is_named_as_a_module(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    shutil.copy(EXAMPLE / "qrl_directed_l1.py", tmp_path / "site")
+    out = run_in(tmp_path, COMMANDS / "list-models", "--plugin", "qrl_directed_l1").stdout
+    (line,) = (line for line in out.splitlines() if line.startswith("directed-l1"))
+    assert line.endswith("  qrl_directed_l1")
+
+
+def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(tmp_path: Path) -> None:
+    info = tmp_path / "site" / "torn-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torn\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[qrl.q_models]\ntorn = torn_module\n")
+    (tmp_path / "site" / "torn_module.py").write_text("import a_package_that_is_not_there\n")
+    run = run_in(tmp_path, COMMANDS / "list-models")
+    assert "iqe-maxmean" in run.stdout
+    assert run.stderr == (
+        "warning: the plugin torn 1.2 (torn_module) could not be loaded: "
+        "ModuleNotFoundError: No module named 'a_package_that_is_not_there'\n"
+    )
