@@ -10,7 +10,8 @@ class Head(nn.Module):
     """A distance d(u, v) from the source latent u to the target latent v.
 
     Called on (..., input_size) tensors that broadcast against each other, a head gives (...). Latents must be finite:
-    a NaN coordinate gives NaN, never a number that looks right.
+    a NaN coordinate gives NaN, never a number that looks right; an infinite one gives infinity, NaN or, where
+    components are bounded (PQE, angles), the bound.
 
     A subclass gives `components` and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
     inequality hold for all parameters. Its `transform` (per component) and `reduction` (to one number) are modules.

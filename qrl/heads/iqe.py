@@ -19,11 +19,13 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
     Intervals are walked by their left ends, each adding what lies beyond the furthest right end so far. So the value is
     a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u.
     """
-    u, v = torch.broadcast_tensors(u, v)
-    left, order = u.sort(dim=-1, stable=True)  # stable: equal left ends keep their order, so ties are deterministic
-    right = torch.maximum(left, v.gather(-1, order))
+    # The order depends on u alone, so it is found before u is repeated for every v. It is stable: equal left ends keep
+    # their order, so ties are deterministic.
+    left, order = u.sort(dim=-1, stable=True)
+    shape = torch.broadcast_shapes(u.shape, v.shape)
+    right = torch.maximum(left, v.expand(shape).gather(-1, order.expand(shape)))
     furthest = right.cummax(-1).values
-    covered = torch.cat([left[..., :1], furthest[..., :-1]], -1)
+    covered = torch.cat([left[..., :1].expand(*shape[:-1], 1), furthest[..., :-1]], -1)
     # relu and not clamp: at 0 it passes no gradient.
     return F.relu(right - torch.maximum(left, covered)).sum(-1)
 

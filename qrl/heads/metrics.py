@@ -19,9 +19,7 @@ def angle(u: Tensor, v: Tensor) -> Tensor:
     """The angle between latents, 2 atan2(|u^ - v^|, |u^ + v^|): exact for small angles, where acos is not."""
     u, v = F.normalize(u, dim=-1, eps=1e-12), F.normalize(v, dim=-1, eps=1e-12)
     difference = torch.linalg.vector_norm(u - v, dim=-1)
-    # The bound only matters for two zero latents, whose angle is undefined: 0, with zero gradient.
-    total = torch.linalg.vector_norm(u + v, dim=-1).clamp(min=1e-12)
-    return 2 * torch.atan2(difference, total)
+    return 2 * torch.atan2(difference, torch.linalg.vector_norm(u + v, dim=-1))
 
 
 class _Metric(Head):

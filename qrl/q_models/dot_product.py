@@ -1,22 +1,18 @@
 """Asymmetric dot products f(s)_a . g(goal)_a' of two different encoders, read as a distance."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from qrl.encoders import MLP
-from qrl.q_models.base import QModel, pair_up
+from qrl.q_models.base import pair_up
 from qrl.q_models.latent import BatchNorm, HiddenSizes, LatentSize
-from qrl.readouts import READOUTS, make_readout
+from qrl.q_models.readout import ReadoutName, ReadoutQModel
+from qrl.readouts import READOUTS
 from qrl.registry import register_q_model
 from qrl.spec import QModelSpec
 
-ReadoutName = Annotated[str, Field(description=f"how the output is read: {', '.join(READOUTS)}")]
 
-
-class DotProductQModel(QModel):
+class DotProductQModel(ReadoutQModel):
     def __init__(
         self,
         spec: QModelSpec,
@@ -25,8 +21,7 @@ class DotProductQModel(QModel):
         hidden_sizes: HiddenSizes = (2048, 2048, 2048),
         batch_norm: BatchNorm = True,
     ) -> None:
-        super().__init__(spec)
-        self.readout = make_readout(readout, spec.discount)
+        super().__init__(spec, readout)
         outputs = spec.num_actions * latent_size
         self.source_encoder = MLP(spec.observation_dim, hidden_sizes, outputs, batch_norm)
         self.goal_encoder = MLP(spec.observation_dim, hidden_sizes, outputs, batch_norm)
@@ -36,15 +31,9 @@ class DotProductQModel(QModel):
         both = [encoder(observations, counts) for encoder in (self.source_encoder, self.goal_encoder)]
         return torch.stack(both, 1).unflatten(-1, (self.spec.num_actions, -1))
 
-    def _output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+    def output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         source, target = pair_up(state[..., 0, :, :], action, goal[..., 1, :, :], goal_action)
         return (source * target).sum(-1)
-
-    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.readout.distance(self._output(state, action, goal, goal_action))
-
-    def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.readout.discounted(self._output(state, action, goal, goal_action))
 
 
 for _name in READOUTS:

@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor
 
 from qrl.encoders import MLP
-from qrl.q_models.base import QModel, pick
-from qrl.q_models.dot_product import ReadoutName
+from qrl.q_models.base import pick
 from qrl.q_models.latent import BatchNorm, HiddenSizes
-from qrl.readouts import READOUTS, make_readout
+from qrl.q_models.readout import ReadoutName, ReadoutQModel
+from qrl.readouts import READOUTS
 from qrl.registry import register_q_model
 from qrl.spec import QModelSpec
 
@@ -19,7 +19,7 @@ GoalKind = Annotated[
 ]
 
 
-class UnconstrainedQModel(QModel):
+class UnconstrainedQModel(ReadoutQModel):
     def __init__(
         self,
         spec: QModelSpec,
@@ -28,9 +28,8 @@ class UnconstrainedQModel(QModel):
         hidden_sizes: HiddenSizes = (2048, 2048, 2048, 256),
         batch_norm: BatchNorm = True,
     ) -> None:
-        super().__init__(spec)
+        super().__init__(spec, readout)
         self.goal_kind = goal_kind
-        self.readout = make_readout(readout, spec.discount)
         self.goal_actions = spec.num_actions if goal_kind == "state-action" else 1
         self.network = MLP(2 * spec.observation_dim, hidden_sizes, spec.num_actions * self.goal_actions, batch_norm)
 
@@ -38,7 +37,7 @@ class UnconstrainedQModel(QModel):
         """The observations themselves: nothing can be computed for a state alone."""
         return observations
 
-    def _output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+    def output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         pairs = torch.cat(torch.broadcast_tensors(state, goal), -1)
         rows = self.network(pairs.flatten(0, -2) if pairs.ndim > 1 else pairs.unsqueeze(0))
         outputs = rows.reshape(*pairs.shape[:-1], self.spec.num_actions, self.goal_actions)
@@ -49,12 +48,6 @@ class UnconstrainedQModel(QModel):
         if self.goal_kind == "state":
             return outputs.squeeze(-1)
         return pick(outputs, goal_action.unsqueeze(-1) if action is None else goal_action, -1)
-
-    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.readout.distance(self._output(state, action, goal, goal_action))
-
-    def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.readout.discounted(self._output(state, action, goal, goal_action))
 
 
 for _name in READOUTS:

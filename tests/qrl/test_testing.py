@@ -148,6 +148,22 @@ def test_each_breach_is_named(cls: type, message: str) -> None:
     assert str(caught.value).startswith("broken breaks the contract (")
 
 
+def test_given_sizes_are_kept() -> None:
+    made = []
+
+    class Recorded(Sound):
+        def __init__(self, spec: QModelSpec, hidden_sizes: tuple[int, ...] = (2048,)) -> None:
+            super().__init__(spec, hidden_sizes)
+            made.append(hidden_sizes)
+
+    register_q_model("recorded")(Recorded)
+    check_q_model("recorded")
+    assert set(made) == {(16, 16)}
+    made.clear()
+    check_q_model("recorded", hidden_sizes=(3,))
+    assert set(made) == {(3,)}
+
+
 def test_the_callers_randomness_is_left_alone() -> None:
     torch.manual_seed(3)
     before = torch.get_rng_state()

@@ -171,6 +171,21 @@ def test_gg_masses_against_integration(u: float, v: float) -> None:
     assert measured == pytest.approx([mass(u, v), mass(v, u)], abs=1e-12)
 
 
+def test_gg_rates_are_divided_by_the_processes_of_a_component() -> None:
+    head = PQEGG(2, 2, scale="diag").double()
+    _, less_equal = poisson_race(doubles(0.208019711 / 2), doubles(0.029701794 / 2))
+    assert head.components(doubles(0, 0), doubles(2, 2)).item() == pytest.approx(1 - less_equal.item() ** 2, abs=1e-8)
+
+
+def test_gg_full_scale_mixes_processes_with_squared_weights() -> None:
+    head = PQEGG(2, 2).double()
+    u, v = doubles(0, 1), doubles(2, -1)
+    weights = head.scale.net.matrix().square()  # type: ignore[operator, union-attr]
+    only_u, only_v = (weights @ mass / 2 for mass in head.set_differences(u, v))
+    expected = 1 - poisson_race(only_u, only_v)[1].prod()
+    torch.testing.assert_close(head.components(u, v), expected[None])
+
+
 def test_gg_small_values_keep_their_digits_in_float32() -> None:
     head = plain_gg()
     u, v = doubles(1.0), doubles(1.0 + 1e-4)
