@@ -21,13 +21,16 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
     """
     # The order depends on u alone, so it is found before u is repeated for every v. It is stable: equal left ends keep
     # their order, so ties are deterministic.
-    left, order = u.sort(dim=-1, stable=True)
+    lefts, order = u.sort(dim=-1, stable=True)
     shape = torch.broadcast_shapes(u.shape, v.shape)
-    right = torch.maximum(left, v.expand(shape).gather(-1, order.expand(shape)))
-    furthest = right.cummax(-1).values
-    covered = torch.cat([left[..., :1].expand(*shape[:-1], 1), furthest[..., :-1]], -1)
-    # relu and not clamp: at 0 it passes no gradient.
-    return F.relu(right - torch.maximum(left, covered)).sum(-1)
+    rights = v.expand(shape).gather(-1, order.expand(shape))
+    left, right = lefts[..., 0], rights[..., 0]
+    furthest = torch.maximum(left, right)
+    length = F.relu(right - left)  # relu and not clamp: at 0 it passes no gradient
+    for left, right in zip(lefts[..., 1:].unbind(-1), rights[..., 1:].unbind(-1), strict=True):
+        length = length + F.relu(right - torch.maximum(left, furthest))
+        furthest = torch.maximum(furthest, right)
+    return length
 
 
 @register_head("iqe-sum", family="IQE", reduction="sum")
