@@ -8,23 +8,22 @@ from collections.abc import Callable, Sequence
 from qrl.common.errors import UserError
 from qrl.common.settings import Settings
 
-Main = Callable[[Sequence[str] | None], None]
+Main = Callable[[Sequence[str] | None], int | None]
 
 
 def command(main: Main) -> Callable[[Sequence[str] | None], int]:
-    """Give `main(argv)` an exit status: 0, 2 for a user's mistake, 130 when interrupted."""
+    """Give `main(argv)` an exit status: its own or 0, 2 for a user's mistake, 130 when interrupted."""
 
     @functools.wraps(main)
     def run(argv: Sequence[str] | None = None) -> int:
         try:
-            main(argv)
+            return main(argv) or 0
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-        return 0
 
     return run
 

@@ -21,6 +21,18 @@ class DatasetError(UserError):
     """A dataset that is damaged, foreign or inconsistent."""
 
 
+class CheckpointError(UserError):
+    """A checkpoint that is damaged, foreign, newer, or does not fit."""
+
+
+class RunError(UserError):
+    """A folder that is no training run, or one that cannot be used as asked."""
+
+
+class TrainingError(UserError):
+    """Training that cannot go on."""
+
+
 class ShapeError(UserError):
     """Tensors, or sizes of a model, that do not fit together."""
 

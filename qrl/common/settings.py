@@ -74,7 +74,7 @@ def read_config(config: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that reads 3e-4 as a number and refuses a key written twice."""
+    """Safe YAML that reads 3e-4 as a number and off as a word, and refuses a key written twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
@@ -84,7 +84,13 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# YAML 1.1, which PyYAML follows, wants a dot and a sign in 3.0e-4 and reads 3e-4 as text.
+# YAML 1.1, which PyYAML follows, reads on, off, yes and no as true and false; here they are words.
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|false|False)$"), list("tTfF"))
+# It also wants a dot and a sign in 3.0e-4 and reads 3e-4 as text.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )

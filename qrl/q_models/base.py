@@ -49,10 +49,17 @@ class QModel(nn.Module):
 
     def project_(self) -> None:
         """Put constrained weights back into their range; call it after every optimiser step."""
+        self._call_in_modules("project_")
+
+    def accelerate_(self) -> None:
+        """Switch to compiled forms where a module has one: the same numbers up to rounding, after some seconds."""
+        self._call_in_modules("accelerate_")
+
+    def _call_in_modules(self, name: str) -> None:
         for module in self.modules():
-            project = getattr(module, "project_", None)
-            if project is not None and module is not self:
-                project()
+            method = getattr(module, name, None)
+            if method is not None and module is not self:
+                method()
 
 
 def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:

@@ -45,6 +45,8 @@ def test_defaults_file_and_overrides_in_this_order(tmp_path: Path) -> None:
         ("name={", "name", "{"),
         ("folder=2026", "folder", "2026"),
         ("folder=null", "folder", None),
+        ("params.switch=off", "params", {"switch": "off"}),
+        ("params.switch=false", "params", {"switch": False}),
         ("params.lr=1e-4", "params", {"lr": 1e-4}),
         ("params.sizes=[1, 2]", "params", {"sizes": [1, 2]}),
         ("params.deep.er=x", "params", {"deep": {"er": "x"}}),

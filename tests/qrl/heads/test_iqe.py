@@ -6,7 +6,7 @@ from torch import Tensor
 
 from qrl.common.errors import ConfigError, ShapeError
 from qrl.heads import IQE
-from qrl.heads.iqe import interval_union
+from qrl.heads.interval_union import interval_union
 from tests.heads import randn
 
 HAND_CASES = [

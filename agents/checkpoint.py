@@ -1,0 +1,70 @@
+"""Checkpoints: one safetensors file with one JSON text of metadata. Loading one runs no code and imports no module."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from qrl.common.errors import CheckpointError
+from qrl.common.files import atomic_write
+from qrl.common.settings import Settings
+
+FORMAT = "qrl-checkpoint"
+VERSION = 1
+_KEY = "qrl"  # one key only: safetensors keeps no order of several
+
+
+class Checkpoint(Settings):
+    """What a checkpoint says beside its tensors: enough to make the model again and to go on training."""
+
+    step: int
+    model_name: str
+    model_params: dict[str, Any]
+    observation_dim: int
+    num_actions: int
+    discount: float
+    dataset_hash: str
+    sampler: dict[str, Any]
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
+    content = {"format": FORMAT, "format_version": VERSION, **checkpoint.model_dump()}
+    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    data = safetensors.torch.save(plain, {_KEY: json.dumps(content, sort_keys=True)})
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            content = _read_metadata(path, metadata)
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no dict
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} cannot be read as a checkpoint: {error}") from error
+    try:
+        return Checkpoint.model_validate(content), tensors
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise CheckpointError(f"{path}: metadata key {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from None
+
+
+def _read_metadata(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        content = json.loads(metadata[_KEY])
+    except (KeyError, ValueError, RecursionError):
+        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of qrl") from None
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of qrl")
+    version = content.pop("format_version", None)
+    if version != VERSION:
+        raise CheckpointError(
+            f"{path} has format version {version!r}, but this release of qrl reads version {VERSION}; "
+            "use the release that wrote it"
+        )
+    return content

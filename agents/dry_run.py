@@ -1,0 +1,41 @@
+"""What a training run would be, without making it."""
+
+import time
+
+import yaml
+
+from agents.settings import TrainSettings
+from agents.training import Training, load_data, resolve
+from qrl.catalog import count_parameters
+
+WARM_UP, TIMED = 3, 10
+
+
+def dry_run(settings: TrainSettings) -> str:
+    """The resolved settings, sizes, number of steps, and minutes predicted from a few timed steps."""
+    settings = resolve(settings)
+    training = Training.build(settings, load_data(settings))
+    learner = training.learner
+    for _ in range(WARM_UP):
+        learner.update(training.sampler, with_metrics=False)
+    begin = time.monotonic()
+    for _ in range(TIMED):
+        learner.update(training.sampler, with_metrics=False)
+    per_step = (time.monotonic() - begin) / TIMED
+    training.evaluate()  # the first one may compile
+    begin = time.monotonic()
+    training.evaluate()
+    evaluation = (time.monotonic() - begin) * -(-learner.num_steps // settings.evaluate_every)
+    minutes = (per_step * learner.num_steps + evaluation) / 60
+    head = getattr(learner.model, "head", None)
+    return "\n".join(
+        [
+            yaml.safe_dump(settings.model_dump(), sort_keys=False),
+            f"data        {training.dataset!r}",
+            f"parameters  {count_parameters(learner.model):,}"
+            + (f", of which in the head {count_parameters(head):,}" if head is not None else ""),
+            f"steps       {learner.num_steps:,}",
+            f"time        about {minutes:.1f} minutes ({1000 * per_step:.0f} ms a step, measured over {TIMED})",
+            *(f"note        {notice}" for notice in training.notices),
+        ]
+    )

@@ -1,0 +1,117 @@
+"""A training run on disk: settings, metrics, checkpoint, and a mark when it is complete."""
+
+import csv
+import fcntl
+import io
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qrl.common.errors import RunError
+from qrl.common.files import atomic_write, read_text
+from qrl.common.settings import read_config
+
+_PACKAGES = ("qrl", "torch", "numpy", "gymnasium", "minigrid")
+
+
+class RunFolder:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.yaml"
+        self.facts = self.path / "run.json"
+        self.dataset = self.path / "dataset.npz"
+        self.metrics = self.path / "metrics.csv"
+        self.tensorboard = self.path / "tensorboard"
+        self.checkpoint = self.path / "checkpoint.safetensors"
+        self.complete = self.path / "COMPLETE"
+
+    @classmethod
+    def new(cls, path: str | Path, force: bool) -> "RunFolder":
+        """An empty folder for a run; an existing run is refused, or deleted with `force`."""
+        folder = cls(path)
+        if folder.path.exists():
+            is_run = folder.config.is_file()
+            empty = folder.path.is_dir() and not any(folder.path.iterdir())
+            if not empty and not is_run:
+                raise RunError(f"{path} exists and is no training run; name another folder with run=...")
+            if is_run and not force:
+                raise RunError(
+                    f"{path} holds a training run; go on with --resume {path}, name another with run=..., "
+                    "or delete it with --force"
+                )
+            if is_run:
+                with folder.lock():
+                    shutil.rmtree(folder.path)
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path} cannot be made: {error.strerror}") from error
+        return folder
+
+    @classmethod
+    def existing(cls, path: str | Path) -> "RunFolder":
+        folder = cls(path)
+        if not folder.config.is_file():
+            raise RunError(f"{path} is no training run: it has no config.yaml")
+        return folder
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out; the lock goes with the process, however it ends."""
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunError(f"{self.path} is in use by another process") from None
+            yield
+
+    def write_config(self, values: dict[str, Any]) -> None:
+        with atomic_write(self.config) as file:
+            file.write(yaml.safe_dump(values, sort_keys=False).encode())
+
+    def read_config(self) -> dict[str, Any]:
+        return read_config(str(self.config))
+
+    def write_facts(self, **facts: Any) -> None:
+        """What the run was made with."""
+        versions = {name: metadata.version(name) for name in _PACKAGES}
+        with atomic_write(self.facts) as file:
+            file.write(json.dumps({**facts, "versions": versions, "git_commit": _git_commit()}, indent=2).encode())
+
+    def mark_complete(self, metrics: dict[str, float]) -> None:
+        with atomic_write(self.complete) as file:
+            file.write(json.dumps(metrics, indent=2).encode())
+
+    # Metrics: one CSV row for each logged step.
+
+    def start_metrics(self, columns: Sequence[str], last_step: int) -> None:
+        """Begin the file, or cut it back to what was written up to `last_step`."""
+        rows = [dict.fromkeys(columns, "")][:0]
+        if self.metrics.exists():
+            table = csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30)))
+            rows = [row for row in table if row["step"].isdigit() and int(row["step"]) <= last_step]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        with atomic_write(self.metrics) as file:
+            file.write(text.getvalue().encode())
+
+    def append_metrics(self, columns: Sequence[str], row: dict[str, float]) -> None:
+        with self.metrics.open("a") as file:
+            csv.DictWriter(file, columns, lineterminator="\n").writerow(row)
+
+
+def _git_commit() -> str | None:
+    git = shutil.which("git")
+    if git is None:
+        return None
+    run = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603
+    return run.stdout.strip() or None

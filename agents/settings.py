@@ -1,0 +1,71 @@
+"""All settings of a training run. Nothing here imports torch, so that --help answers at once."""
+
+import math
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from envs.collector import CollectorSettings
+from qrl.common.settings import Settings
+
+
+class GoalSettings(Settings):
+    """Where goals come from: three probabilities that add up to 1."""
+
+    current: float = Field(
+        0.02, ge=0, le=1, description="probability of the transition's own state-action pair as goal"
+    )
+    future: float = Field(0.49, ge=0, le=1, description="probability of a later pair of the same trajectory")
+    random: float = Field(0.49, ge=0, le=1, description="probability of a random pair of the whole dataset")
+    offset: Literal["uniform", "geometric"] = Field(
+        "uniform", description="how far ahead a future goal lies: uniform over the rest, or geometric"
+    )
+    geometric_discount: float = Field(0.95, gt=0, lt=1, description="a geometric offset is 1 + Geometric(1 - this)")
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Self:
+        total = self.current + self.future + self.random
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"current + future + random must be 1, but are {total:g}")
+        return self
+
+
+class LearnerSettings(Settings):
+    discount: float = Field(0.95, gt=0, lt=1, description="gamma in D = gamma**d")
+    batch_size: int = Field(1024, ge=2, description="transitions in a step")
+    epochs: float = Field(100, gt=0, description="passes over the dataset, of transitions / batch_size steps each")
+    min_steps: int = Field(8000, ge=1, description="train at least so many steps, however small the dataset")
+    lr: float = Field(3e-4, gt=0, description="Adam's learning rate, decayed to 0 by a cosine")
+    polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
+    standardize: bool = Field(True, description="scale observations to mean 0 and deviation 1 over the distinct states")
+    conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
+    triangle: float = Field(0, ge=0, description="weight of the triangle regulariser (the paper tries 0.3, 1 and 3)")
+    triangle_triplets: int = Field(341, ge=1, description="triplets of state-action pairs in a step, if regularised")
+    goals: GoalSettings = Field(GoalSettings(), description="where goals come from")
+
+    def num_steps(self, num_transitions: int) -> int:
+        steps_an_epoch = math.ceil(num_transitions / self.batch_size)
+        return max(self.min_steps, math.ceil(self.epochs * steps_an_epoch))
+
+    def learning_rate(self, step: int, num_steps: int) -> float:
+        return self.lr * 0.5 * (1 + math.cos(math.pi * step / num_steps))
+
+
+class ModelSettings(Settings):
+    name: str = Field("iqe-maxmean", description="registered name of the Q-model; list-models shows them")
+    params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
+
+
+class TrainSettings(Settings):
+    dataset: str | None = Field(None, description="dataset file; without one, data is collected as collector.* says")
+    collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
+    model: ModelSettings = Field(ModelSettings(), description="the Q-model")
+    learner: LearnerSettings = Field(LearnerSettings(), description="how it learns")
+    run: str | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of start values, batches and evaluation")
+    device: str = Field("cpu", description="torch device")
+    threads: int | None = Field(None, ge=1, description="CPU threads; by default what torch finds")
+    compile: Literal["auto", "on", "off"] = Field("auto", description="compiled heads; auto: where a C++ compiler is")
+    log_every: int = Field(50, ge=1, description="steps between rows of metrics")
+    evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against the truth")
+    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
