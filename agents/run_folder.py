@@ -93,10 +93,11 @@ class RunFolder:
 
     def start_metrics(self, columns: Sequence[str], last_step: int) -> None:
         """Begin the file, or cut it back to what was written up to `last_step`."""
-        rows = [dict.fromkeys(columns, "")][:0]
+        rows: list[dict[str, Any]] = []
         if self.metrics.exists():
             table = csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30)))
-            rows = [row for row in table if row["step"].isdigit() and int(row["step"]) <= last_step]
+            # A kill may have torn the last line: it lacks columns, or its step is beyond the checkpoint.
+            rows = [row for row in table if None not in row.values() and int(row["step"]) <= last_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()

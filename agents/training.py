@@ -4,6 +4,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,9 +176,8 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
     settings, learner = training.settings, training.learner
     torch.set_num_threads(settings.threads or torch.get_num_threads())
     columns = _columns(training)
-    with folder.lock():
+    with folder.lock(), closing(SummaryWriter(str(folder.tensorboard), purge_step=learner.step + 1)) as writer:
         folder.start_metrics(columns, learner.step)
-        writer = SummaryWriter(str(folder.tensorboard), purge_step=learner.step + 1)
         clock, clock_step = time.monotonic(), learner.step
         row: Metrics = {}
         while learner.step < learner.num_steps and not stop():
@@ -199,13 +199,11 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
                     row |= training.evaluate()
                 folder.append_metrics(columns, row)
                 for name, value in row.items():
-                    if name != "step":
-                        writer.add_scalar(name, value, step)
+                    writer.add_scalar(name, value, step)
                 yield row
                 clock, clock_step = time.monotonic(), step
             if last or step % settings.checkpoint_every == 0:
                 training.save(folder.checkpoint)
-        writer.close()
         if learner.step == learner.num_steps:
             folder.mark_complete(row)
         else:

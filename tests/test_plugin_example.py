@@ -45,6 +45,12 @@ def test_it_is_made_by_name(installed: Path) -> None:
     assert run_in(installed, sys.executable, "-c", program).stdout == "DirectedL1 29\n"
 
 
+def test_it_trains_from_the_command(installed: Path) -> None:
+    small = ["collector.layout=corridor", "collector.trajectories=9", "learner.min_steps=3", "learner.epochs=0.01"]
+    out = run_in(installed, COMMANDS / "train-agent", "model.name=directed-l1", "run=r", *small).stdout
+    assert "complete: r" in out
+
+
 def test_its_own_tests_pass(installed: Path) -> None:
     out = run_in(installed, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source").stdout
     assert "3 passed" in out

@@ -51,7 +51,28 @@ class Settings(BaseModel):
 
 
 def read_config(config: str) -> dict[str, Any]:
-    """The mapping in a YAML file, given by its path or by the name of a built-in config."""
+    """The mapping in a YAML file, given by its path or by the name of a built-in config.
+
+    A file that begins with `include: NAME` changes the built-in config of that name.
+    """
+    values = _read_yaml(config)
+    base = values.pop("include", None)
+    if base is None:
+        return values
+    if not isinstance(base, str) or base == config:
+        raise ConfigError(f"{config}: include must be the name of another config (got {base!r})")
+    return _merge(read_config(base), values)
+
+
+def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` in it, group by group."""
+    for key, value in changes.items():
+        below = base.get(key)
+        base[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return base
+
+
+def _read_yaml(config: str) -> dict[str, Any]:
     builtin = resources.files("qrl.configs")
     named = builtin.joinpath(f"{config}.yaml")
     path = Path(config)

@@ -254,9 +254,9 @@ def test_tabular_learning_converges_to_the_exact_distances(goal_kind: str) -> No
     )
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
     goals = GoalSettings(current=0.1, future=0.1, random=0.8)
-    settings = LearnerSettings(batch_size=512, lr=0.5, polyak=0.3, discount=0.8, goals=goals)
-    made, sampler = Learner(model, ids(states).double(), settings, 1000), GoalSampler(dataset, goals, 0)
-    for _ in range(1000):
+    settings = LearnerSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals)
+    made, sampler = Learner(model, ids(states).double(), settings, 2000), GoalSampler(dataset, goals, 0)
+    for _ in range(2000):
         made.update(sampler, with_metrics=False)
     learned = all_steps_to_goal(model, ids(states).double())
     exact = truth.distances[truth.transitions].transpose(0, 2, 1)

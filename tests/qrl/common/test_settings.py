@@ -103,6 +103,19 @@ def test_configs_by_name() -> None:
         Outer.load("absent.yaml")
 
 
+def test_a_config_can_build_on_a_built_in_one(tmp_path: Path) -> None:
+    from agents.settings import TrainSettings
+
+    config = write(tmp_path, "include: paper\nlearner:\n  batch_size: 7\nseed: 3\n")
+    made = TrainSettings.load(config)
+    assert made.learner == TrainSettings.load("paper").learner.model_copy(update={"batch_size": 7})
+    assert made.seed == 3
+    with pytest.raises(ConfigError, match="unknown config 'papers'"):
+        TrainSettings.load(write(tmp_path, "include: papers"))
+    with pytest.raises(ConfigError, match="include must be the name of another config"):
+        TrainSettings.load(write(tmp_path, "include: 3"))
+
+
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
     assert Outer.load(write(tmp_path, "# nothing\n")) == Outer()
 

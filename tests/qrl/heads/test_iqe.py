@@ -1,12 +1,20 @@
+import shutil
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from qrl import QModelSpec, make_q_model
 from qrl.common.errors import ConfigError, ShapeError
 from qrl.heads import IQE
-from qrl.heads.interval_union import interval_union
+from qrl.heads.interval_union import (
+    _block_ends,
+    _sorted_length,
+    compiled_interval_union,
+    interval_union,
+)
 from tests.heads import randn
 
 HAND_CASES = [
@@ -119,6 +127,57 @@ def test_ties_are_deterministic() -> None:
     # Whichever of the tied ends takes it, the whole gradient is there: one block from 0 to 1.
     assert first[0].sum(-1).tolist() == [-1, -1, -1]
     assert first[1].sum(-1).tolist() == [1, 1, 1]
+
+
+# The forms that are compiled, first as plain functions.
+
+
+def interval_first(latents: list[float]) -> Tensor:
+    return torch.tensor(latents, dtype=torch.float64).unsqueeze(-1)
+
+
+@pytest.mark.parametrize(("u", "v", "expected"), HAND_CASES)
+def test_sort_free_forms_by_hand(u: list[float], v: list[float], expected: float) -> None:
+    assert _sorted_length(interval_first(u), interval_first(v)).item() == expected
+    assert _block_ends(interval_first(u), interval_first(v))[0].item() == expected
+
+
+@given(st.integers(1, 9).flatmap(lambda size: st.tuples(*[st.lists(ends, min_size=size, max_size=size)] * 2)))
+def test_sort_free_forms_equal_merging_intervals(latents: tuple[list[float], list[float]]) -> None:
+    u, v = (interval_first(latent) for latent in latents)
+    expected = merged_length(*latents)
+    length, lefts, rights = _block_ends(u, v)
+    assert length.item() == pytest.approx(expected, abs=1e-9)
+    assert _sorted_length(u, v).item() == pytest.approx(expected, abs=1e-9)
+    # As many left ends as right ends, and ties give neither twice.
+    assert lefts.sum() == rights.sum()
+    assert (rights * v - lefts * u).sum().item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
+def test_compiled_union_equals_the_plain_one() -> None:
+    u, v = randn(6, 1, 3, 4), randn(1, 5, 3, 4, seed=1)
+    for dtype in (torch.float32, torch.float64):
+        a, b = (x.to(dtype).requires_grad_() for x in (u, v))
+        expected = interval_union(a, b)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled_interval_union(a, b), expected)
+        measured = compiled_interval_union(a, b)
+        torch.testing.assert_close(measured, expected)
+        weights = randn(6, 5, 3, seed=2).to(dtype)
+        for mine, plain in zip(
+            torch.autograd.grad((measured * weights).sum(), (a, b)),
+            torch.autograd.grad((expected * weights).sum(), (a, b)),
+            strict=True,
+        ):
+            torch.testing.assert_close(mine, plain)
+
+
+def test_acceleration_reaches_the_head_of_a_model() -> None:
+    model = make_q_model("iqe-sum", QModelSpec(3, 2, 0.9), hidden_sizes=(), latent_size=8)
+    model.accelerate_()
+    assert model.head.union is compiled_interval_union  # type: ignore[union-attr]
+    make_q_model("mrn", QModelSpec(3, 2, 0.9), hidden_sizes=()).accelerate_()  # nothing to do
 
 
 def test_one_interval_is_the_positive_part() -> None:

@@ -1,0 +1,339 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from qrl.scripts.train_agent import main as train_agent
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from agents.checkpoint import load_checkpoint
+from agents.run_folder import RunFolder
+from agents.settings import TrainSettings
+from agents.training import Training, resume, start, train
+from envs.dataset import Dataset
+from qrl.common.errors import CheckpointError, ConfigError, FileError, RunError, TrainingError
+from qrl.registry import list_q_models
+from tests.agents.worlds import SMALL, corridor, small_settings
+
+
+def run_to_end(settings: TrainSettings, **options: Any) -> list[dict[str, float]]:
+    return list(train(*start(settings, **options)))
+
+
+def rows(run: Path) -> list[dict[str, str]]:
+    """The metrics, without the column that tells the time."""
+    with (run / "metrics.csv").open() as file:
+        return [{key: value for key, value in row.items() if key != "steps_per_second"} for row in csv.DictReader(file)]
+
+
+def test_a_run_leaves_everything_behind(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    yielded = run_to_end(small_settings(run))
+    assert [row["step"] for row in yielded] == [3, 6, 9, 10, 12, 15, 18, 20]
+    assert [row["step"] for row in yielded if "success_rate" in row] == [10, 20]
+    assert [int(row["step"]) for row in rows(run)] == [3, 6, 9, 10, 12, 15, 18, 20]
+    assert json.loads((run / "COMPLETE").read_text())["success_rate"] == yielded[-1]["success_rate"]
+    assert Dataset.load(run / "dataset.npz").num_episodes == 40
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["dataset_hash"] == Dataset.load(run / "dataset.npz").content_hash
+    assert facts["versions"]["torch"] == torch.__version__
+    saved = TrainSettings.from_values(RunFolder.existing(run).read_config(), "config")
+    assert saved == small_settings(run)
+    checkpoint, _ = load_checkpoint(run / "checkpoint.safetensors")
+    assert (checkpoint.step, checkpoint.model_name, checkpoint.num_actions) == (20, "iqe-maxmean", 4)
+    assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelt out
+    events = EventAccumulator(str(run / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("loss")] == [3, 6, 9, 10, 12, 15, 18, 20]
+    assert [event.step for event in events.Scalars("success_rate")] == [10, 20]
+
+
+def test_metrics_are_right(tmp_path: Path) -> None:
+    settings = small_settings(tmp_path / "run", learner={"triangle": 1.0, "triangle_triplets": 5, "conservative": 0.1})
+    last = run_to_end(settings)[-1]
+    assert last["loss"] == pytest.approx(last["loss_td"] + last["loss_triangle"] + 0.1 * last["loss_conservative"])
+    assert 0 < last["target_discount"] <= 1
+    assert last["gradient_norm"] > 0
+    assert last["lr"] < 3e-6
+    assert set(rows(tmp_path / "run")[0]) == set(last) - {"steps_per_second"}
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run_to_end(small_settings(tmp_path / name, seed=seed))
+    a, b, c = ((tmp_path / name / "checkpoint.safetensors").read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
+MODELS: list[tuple[str, dict[str, Any]]] = [
+    ("iqe-maxmean", SMALL),
+    ("deep-norm-fixed", {**SMALL, "num_components": 8}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), MODELS)
+def test_stop_and_resume_equals_an_undisturbed_run(name: str, params: dict[str, Any], tmp_path: Path) -> None:
+    model = {"name": name, "params": params}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_to_end(small_settings(whole, model=model))
+    folder, training = start(small_settings(parts, model=model))
+    for _ in train(folder, training, stop=lambda: training.learner.step >= 8):
+        pass
+    assert training.learner.step == 8
+    assert not folder.complete.exists()
+    list(train(*resume(parts)))
+    assert rows(parts) == rows(whole)
+    assert (parts / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "params"), MODELS)
+def test_resume_after_sigkill(name: str, params: dict[str, Any], tmp_path: Path) -> None:
+    """Killed at any moment, a run goes on from its last checkpoint to the same end."""
+    model, learner = {"name": name, "params": params}, {"min_steps": 200}
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run_to_end(small_settings(whole, model=model, learner=learner))
+    start(small_settings(killed, model=model, learner=learner))
+    program = (
+        "import sys, time; from agents.training import resume, train\n"
+        "for row in train(*resume(sys.argv[1])): time.sleep(0.02)"  # slow enough to be killed on the way
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(killed)])
+    while not (killed / "metrics.csv").exists() or len(rows(killed)) < 10:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    step = load_checkpoint(killed / "checkpoint.safetensors")[0].step
+    assert 0 < step < 200
+    with (killed / "metrics.csv").open("a") as file:
+        file.write("1")  # as a kill in the middle of a write would leave it
+    list(train(*resume(killed)))
+    assert rows(killed) == rows(whole)
+    assert (killed / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
+    events = EventAccumulator(str(killed / "tensorboard"), purge_orphaned_data=True).Reload()
+    steps = [event.step for event in events.Scalars("loss")]
+    assert steps == sorted(set(steps))
+
+
+@pytest.mark.parametrize("name", list_q_models())
+def test_every_model_trains(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty steps through the command's main function."""
+    overrides = [
+        *("collector.layout=corridor", "collector.trajectories=20", "learner.min_steps=20", "learner.epochs=0.01"),
+        *("learner.batch_size=32", "model.params.hidden_sizes=[16, 16]", "compile=off", f"run={tmp_path / 'run'}"),
+    ]
+    assert train_agent([f"model.name={name}", *overrides]) == 0, capsys.readouterr().err
+    assert "complete:" in capsys.readouterr().out
+    final = json.loads((tmp_path / "run" / "COMPLETE").read_text())
+    assert 0 <= final["success_rate"] <= 1
+    assert final["step"] == 20
+
+
+def test_the_real_command_stops_cleanly_and_resumes(tmp_path: Path) -> None:
+    command = str(Path(sys.executable).with_name("train-agent"))
+    settings = [
+        *("collector.layout=corridor", "collector.trajectories=20", "learner.min_steps=100000", "run=r", "compile=off"),
+        *("learner.batch_size=32", "model.params.hidden_sizes=[16]", "model.params.latent_size=16", "log_every=5"),
+    ]
+    process = subprocess.Popen([command, *settings], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    metrics = tmp_path / "r" / "metrics.csv"
+    while not metrics.exists() or metrics.stat().st_size < 2000:
+        assert process.poll() is None
+        time.sleep(0.05)
+    busy = subprocess.run([command, "--resume", "r"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (busy.returncode, busy.stderr) == (2, "error: r is in use by another process\n")
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    step = load_checkpoint(tmp_path / "r" / "checkpoint.safetensors")[0].step
+    assert f"stopped at step {step}; go on with: train-agent --resume r" in out
+    changed = [command, "--resume", "r", "learner.lr=0.1", "seed=0"]
+    refused = subprocess.run(changed, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "learner.lr was 0.0003, now 0.1" in refused.stderr
+    assert "seed" not in refused.stderr
+
+
+def test_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ["collector.layout=corridor", "collector.trajectories=9", "model.params.hidden_sizes=[8]", "compile=off"]
+    assert train_agent(["--dry-run", "model.name=mrn-fixed", *small]) == 0
+    out = capsys.readouterr().out
+    assert "run: runs/corridor__mrn-fixed__seed0" in out
+    assert "of which in the head 98,816" in out
+    assert "steps       8,000" in out
+    assert "minutes" in out
+    assert "fewer than a batch of 1024" in out
+    assert os.listdir(tmp_path) == []
+
+
+def test_own_data_without_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Dataset.from_arrays(torch.randn(8, 5).numpy(), [0, 1, 2, 1, 0, 0], [5, 1], num_actions=3).save(tmp_path / "own.npz")
+    overrides = [
+        f"dataset={tmp_path / 'own.npz'}",
+        f"run={tmp_path / 'run'}",
+        "learner.min_steps=4",
+        "learner.epochs=1",
+    ]
+    assert train_agent([*overrides, "model.params.hidden_sizes=[8]", "compile=off"]) == 0
+    assert "no layout: nothing is evaluated" in capsys.readouterr().err
+    assert "success_rate" not in rows(tmp_path / "run")[0]
+
+
+# Mistakes
+
+
+def test_runs_are_not_overwritten(tmp_path: Path) -> None:
+    settings = small_settings(tmp_path / "run")
+    run_to_end(settings)
+    before = (tmp_path / "run" / "metrics.csv").read_text()
+    with pytest.raises(RunError, match="holds a training run; go on with --resume"):
+        start(settings)
+    assert (tmp_path / "run" / "metrics.csv").read_text() == before
+    folder, _ = start(settings, force=True)
+    assert not folder.metrics.exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("precious")
+    with pytest.raises(RunError, match="is no training run"):
+        start(small_settings(tmp_path / "other"), force=True)
+    assert (tmp_path / "other" / "thesis.tex").exists()
+    with pytest.raises(RunError, match=r"it has no config\.yaml"):
+        resume(tmp_path / "other")
+
+
+def test_mistakes_leave_no_folder(tmp_path: Path) -> None:
+    for changes in (
+        {"model": {"name": "nothing"}},
+        {"model": {"params": {"latent_size": 15}}},
+        {"collector": {"layout": "nowhere"}},
+        {"dataset": str(tmp_path / "absent.npz")},
+        {"device": "toaster"},
+    ):
+        with pytest.raises(ValueError, match=r"nothing|cannot be split|nowhere|absent|toaster"):
+            start(small_settings(tmp_path / "run", **changes))
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_nan_loss_names_step_and_model_and_keeps_the_checkpoint(tmp_path: Path) -> None:
+    folder, training = start(small_settings(tmp_path / "run"))
+    steps = train(folder, training)
+    while training.learner.step < 6:
+        next(steps)
+    with torch.no_grad():
+        next(training.learner.model.parameters()).fill_(float("nan"))
+    with pytest.raises(TrainingError, match=r"model iqe-maxmean: the loss is nan at step 7; .*checkpoint\.safetensors"):
+        list(steps)
+    assert load_checkpoint(folder.checkpoint)[0].step == 5
+    list(train(*resume(tmp_path / "run")))
+    assert folder.complete.exists()
+
+
+def test_a_changed_dataset_is_refused(tmp_path: Path) -> None:
+    corridor().save(tmp_path / "d.npz")
+    start(small_settings(tmp_path / "run", dataset=str(tmp_path / "d.npz")))
+    corridor(trajectories=41).save(tmp_path / "d.npz")
+    with pytest.raises(CheckpointError, match="not the one that this run was trained on"):
+        resume(tmp_path / "run")
+
+
+def damage(path: Path, kind: str) -> None:
+    content = path.read_bytes()
+    if kind == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif kind == "text":
+        path.write_text("hello")
+    elif kind == "newer":
+        path.write_bytes(content.replace(b'\\"format_version\\": 1', b'\\"format_version\\": 9'))
+    else:
+        from safetensors.torch import save_file
+
+        save_file({"x": torch.zeros(2)}, path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("truncated", "cannot be read as a checkpoint"),
+        ("text", "cannot be read as a checkpoint"),
+        ("newer", "has format version 9, but this release of qrl reads version 1"),
+        ("foreign", "no checkpoint of qrl"),
+    ],
+)
+def test_bad_checkpoints(kind: str, message: str, tmp_path: Path) -> None:
+    folder, _ = start(small_settings(tmp_path / "run"))
+    damage(folder.checkpoint, kind)
+    with pytest.raises(CheckpointError, match=message):
+        resume(tmp_path / "run")
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    folder, _ = start(small_settings(tmp_path / "run"))
+    other, _ = start(small_settings(tmp_path / "other", model={"params": {**SMALL, "hidden_sizes": [8, 8]}}))
+    folder.checkpoint.write_bytes(other.checkpoint.read_bytes())
+    with pytest.raises(CheckpointError, match="does not fit the model iqe-maxmean"):
+        resume(tmp_path / "run")
+
+
+def test_a_missing_plugin_is_named(tmp_path: Path) -> None:
+    folder, _ = start(small_settings(tmp_path / "run"))
+    folder.config.write_text(folder.config.read_text().replace("iqe-maxmean", "my-own-model"))
+    with pytest.raises(ValueError, match=r"unknown model 'my-own-model'.*install it, or name its module with --plugin"):
+        resume(tmp_path / "run")
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, training = start(small_settings(tmp_path / "run"))
+    before = folder.checkpoint.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left on device"):
+        training.save(folder.checkpoint)
+    assert folder.checkpoint.read_bytes() == before
+    assert not [name for name in os.listdir(folder.path) if name.startswith(".checkpoint")]
+
+
+def test_help_is_light_and_complete() -> None:
+    program = (
+        "import sys; from qrl.scripts.train_agent import main\n"
+        "try: main(['--help'])\n"
+        "finally: print('torch' in sys.modules or 'minigrid' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "False"
+    for key in (
+        "dataset",
+        "collector.epsilon",
+        "model.name",
+        "learner.lr",
+        "learner.goals.future",
+        "compile",
+        "threads",
+    ):
+        assert f"\n  {key} " in run.stdout
+
+
+def test_bad_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train_agent(["learner.goals.future=0.9"]) == 2
+    assert "learner.goals: current + future + random must be 1, but are 1.41" in capsys.readouterr().err
+    assert train_agent(["learner.lrr=1"]) == 2
+    assert "did you mean 'learner.lr'" in capsys.readouterr().err
+
+
+def test_building_leaves_the_callers_randomness_alone() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    Training.build(small_settings(), corridor())
+    assert torch.equal(torch.get_rng_state(), before)
+    with pytest.raises(ConfigError, match="device"):
+        Training.build(small_settings(device="toaster"), corridor())

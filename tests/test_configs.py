@@ -1,0 +1,42 @@
+"""Every built-in config can be used by the command that it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.settings import TrainSettings
+from envs.collector import CollectorSettings
+from qrl import QModelSpec
+from qrl.catalog import count_parameters
+from qrl.q_models import LatentQModel
+from qrl.registry import find
+
+CONFIGS = sorted(path.stem for path in (Path(__file__).parents[1] / "configs").glob("*.yaml"))
+FOR_DATA = {"demo"}
+
+
+@pytest.mark.parametrize("name", sorted(set(CONFIGS) - FOR_DATA))
+def test_training_configs(name: str) -> None:
+    settings = TrainSettings.load(name)
+    find(settings.model.name).parameters.from_values(settings.model.params, name)
+    if name.startswith("paper"):
+        learner = settings.learner
+        assert (learner.epochs, learner.batch_size, learner.lr, learner.discount) == (100, 1024, 1e-4, 0.95)
+        assert learner.num_steps(47_000) == 4600
+
+
+@pytest.mark.parametrize("name", sorted(FOR_DATA))
+def test_data_configs(name: str) -> None:
+    assert CollectorSettings.load(name) != CollectorSettings()
+
+
+def test_every_family_has_its_config() -> None:
+    families = {find(TrainSettings.load(name).model.name).family for name in CONFIGS if name.startswith("paper-")}
+    assert families == {"IQE", "PQE", "Deep Norm", "Wide Norm", "MRN", "metric", "dot product", "unconstrained"}
+
+
+def test_the_literal_128() -> None:
+    settings = TrainSettings.load("paper-iqe-128")
+    model = find(settings.model.name).make(QModelSpec(18, 4, 0.95), settings.model.params)
+    assert isinstance(model, LatentQModel)
+    assert count_parameters(model.encoder) == 9_492_992
