@@ -85,25 +85,28 @@ class RunFolder:
         with atomic_write(self.facts) as file:
             file.write(json.dumps({**facts, "versions": versions, "git_commit": _git_commit()}, indent=2).encode())
 
-    def mark_complete(self, metrics: dict[str, float]) -> None:
+    def mark_complete(self) -> None:
+        """Write the last row of metrics as the result of the run."""
+        last = self._read_metrics()[-1]
         with atomic_write(self.complete) as file:
-            file.write(json.dumps(metrics, indent=2).encode())
+            file.write(json.dumps({key: float(value) for key, value in last.items() if value}, indent=2).encode())
 
     # Metrics: one CSV row for each logged step.
 
     def start_metrics(self, columns: Sequence[str], last_step: int) -> None:
         """Begin the file, or cut it back to what was written up to `last_step`."""
-        rows: list[dict[str, Any]] = []
-        if self.metrics.exists():
-            table = csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30)))
-            # A kill may have torn the last line: it lacks columns, or its step is beyond the checkpoint.
-            rows = [row for row in table if None not in row.values() and int(row["step"]) <= last_step]
+        # A kill may have torn the last line: it lacks columns, or its step is beyond the checkpoint.
+        rows = self._read_metrics() if self.metrics.exists() else []
+        rows = [row for row in rows if None not in row.values() and int(row["step"]) <= last_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         with atomic_write(self.metrics) as file:
             file.write(text.getvalue().encode())
+
+    def _read_metrics(self) -> list[dict[str, Any]]:
+        return list(csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30))))
 
     def append_metrics(self, columns: Sequence[str], row: dict[str, float]) -> None:
         with self.metrics.open("a") as file:

@@ -35,7 +35,7 @@ class LearnerSettings(Settings):
     batch_size: int = Field(1024, ge=2, description="transitions in a step")
     epochs: float = Field(100, gt=0, description="passes over the dataset, of transitions / batch_size steps each")
     min_steps: int = Field(8000, ge=1, description="train at least so many steps, however small the dataset")
-    lr: float = Field(3e-4, gt=0, description="Adam's learning rate, decayed to 0 by a cosine")
+    lr: float = Field(1e-3, gt=0, description="Adam's learning rate, decayed to 0 by a cosine")
     polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
     standardize: bool = Field(True, description="scale observations to mean 0 and deviation 1 over the distinct states")
     conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
@@ -53,6 +53,7 @@ class LearnerSettings(Settings):
 
 class ModelSettings(Settings):
     name: str = Field("iqe-maxmean", description="registered name of the Q-model; list-models shows them")
+    width: int = Field(1024, ge=1, description="of the wide hidden layers, where model.params has no hidden_sizes")
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
 
 

@@ -19,7 +19,7 @@ from agents.goal_sampler import GoalSampler
 from agents.mbold import Learner
 from agents.observations import Scaling, fit_scaling
 from agents.run_folder import RunFolder
-from agents.settings import TrainSettings
+from agents.settings import ModelSettings, TrainSettings
 from envs.collector import collect
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth, ground_truth
@@ -55,21 +55,20 @@ class Training:
             dataset.header.spaces.observation_dim, dataset.header.spaces.num_actions, learner_settings.discount
         )
         registration = find(settings.model.name)
+        params = _parameters(settings.model)
         device = _device(settings.device)
         observations = torch.tensor(dataset.observations)
         scaling = fit_scaling(observations, learner_settings.standardize)
         with torch.random.fork_rng():
             torch.manual_seed(derived_seed(settings.seed, "model"))
-            model = registration.make(spec, settings.model.params).to(device)
+            model = registration.make(spec, params).to(device)
         if settings.compile == "on":
             model.accelerate_()
         num_steps = learner_settings.num_steps(dataset.num_transitions)
         return cls(
             settings=settings,
             dataset=dataset,
-            model_params=registration.parameters.from_values(
-                settings.model.params, f"model {settings.model.name}"
-            ).model_dump(),
+            model_params=params,
             learner=Learner(model, scaling(observations).to(device), learner_settings, num_steps),
             sampler=GoalSampler(dataset, learner_settings.goals, derived_seed(settings.seed, "batches")),
             scaling=scaling,
@@ -117,6 +116,16 @@ class Training:
             self.sampler.load_state_dict(checkpoint.sampler)
         except (RuntimeError, KeyError, ValueError, TypeError) as error:
             raise CheckpointError(f"{path} does not fit the model {self.settings.model.name}: {error}") from error
+
+
+def _parameters(settings: ModelSettings) -> dict[str, Any]:
+    """All parameters of the model, with `width` for the widest of its hidden layers unless their sizes are given."""
+    known = find(settings.name).parameters
+    values = known.from_values(settings.params, f"model {settings.name}").model_dump()
+    if "hidden_sizes" in values and "hidden_sizes" not in settings.params and values["hidden_sizes"]:
+        widest = max(values["hidden_sizes"])
+        values["hidden_sizes"] = [settings.width if size == widest else size for size in values["hidden_sizes"]]
+    return values
 
 
 def _device(name: str) -> torch.device:
@@ -179,7 +188,6 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
     with folder.lock(), closing(SummaryWriter(str(folder.tensorboard), purge_step=learner.step + 1)) as writer:
         folder.start_metrics(columns, learner.step)
         clock, clock_step = time.monotonic(), learner.step
-        row: Metrics = {}
         while learner.step < learner.num_steps and not stop():
             step = learner.step + 1
             last = step == learner.num_steps
@@ -194,7 +202,7 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
                 ) from None
             if log:
                 elapsed = time.monotonic() - clock
-                row = {"step": step, **metrics, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
+                row: Metrics = {"step": step, **metrics, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
                 if evaluate:
                     row |= training.evaluate()
                 folder.append_metrics(columns, row)
@@ -205,7 +213,7 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
             if last or step % settings.checkpoint_every == 0:
                 training.save(folder.checkpoint)
         if learner.step == learner.num_steps:
-            folder.mark_complete(row)
+            folder.mark_complete()
         else:
             training.save(folder.checkpoint)
 

@@ -23,6 +23,7 @@ def test_training_configs(name: str) -> None:
         learner = settings.learner
         assert (learner.epochs, learner.batch_size, learner.lr, learner.discount) == (100, 1024, 1e-4, 0.95)
         assert learner.num_steps(47_000) == 4600
+        assert settings.model.width == 2048
 
 
 @pytest.mark.parametrize("name", sorted(FOR_DATA))

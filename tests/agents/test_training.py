@@ -49,6 +49,9 @@ def test_a_run_leaves_everything_behind(tmp_path: Path) -> None:
     checkpoint, _ = load_checkpoint(run / "checkpoint.safetensors")
     assert (checkpoint.step, checkpoint.model_name, checkpoint.num_actions) == (20, "iqe-maxmean", 4)
     assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelt out
+    result = (run / "COMPLETE").read_text()
+    assert list(train(*resume(run))) == []  # resuming what is complete changes nothing
+    assert (run / "COMPLETE").read_text() == result
     events = EventAccumulator(str(run / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("loss")] == [3, 6, 9, 10, 12, 15, 18, 20]
     assert [event.step for event in events.Scalars("success_rate")] == [10, 20]
@@ -60,7 +63,7 @@ def test_metrics_are_right(tmp_path: Path) -> None:
     assert last["loss"] == pytest.approx(last["loss_td"] + last["loss_triangle"] + 0.1 * last["loss_conservative"])
     assert 0 < last["target_discount"] <= 1
     assert last["gradient_norm"] > 0
-    assert last["lr"] < 3e-6
+    assert last["lr"] < 1e-5
     assert set(rows(tmp_path / "run")[0]) == set(last) - {"steps_per_second"}
 
 
@@ -158,7 +161,7 @@ def test_the_real_command_stops_cleanly_and_resumes(tmp_path: Path) -> None:
     changed = [command, "--resume", "r", "learner.lr=0.1", "seed=0"]
     refused = subprocess.run(changed, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "learner.lr was 0.0003, now 0.1" in refused.stderr
+    assert "learner.lr was 0.001, now 0.1" in refused.stderr
     assert "seed" not in refused.stderr
 
 
@@ -328,6 +331,16 @@ def test_bad_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "learner.goals: current + future + random must be 1, but are 1.41" in capsys.readouterr().err
     assert train_agent(["learner.lrr=1"]) == 2
     assert "did you mean 'learner.lr'" in capsys.readouterr().err
+
+
+def test_width_is_that_of_the_widest_layers() -> None:
+    def sizes(**model: Any) -> Any:
+        settings = TrainSettings.from_values({"model": model}, "test")
+        return Training.build(settings, corridor()).model_params["hidden_sizes"]
+
+    assert sizes(width=8) == [8, 8, 8]
+    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 256]
+    assert list(sizes(width=8, params={"hidden_sizes": [4]})) == [4]
 
 
 def test_building_leaves_the_callers_randomness_alone() -> None:
