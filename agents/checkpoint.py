@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -28,12 +27,14 @@ class Checkpoint(Settings):
     num_actions: int
     discount: float
     dataset_hash: str
+    settings: dict[str, Any]
     sampler: dict[str, Any]
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
     content = {"format": FORMAT, "format_version": VERSION, **checkpoint.model_dump()}
-    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    # Cloned, because tied weights share memory, which the format does not know.
+    plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     data = safetensors.torch.save(plain, {_KEY: json.dumps(content, sort_keys=True)})
     with atomic_write(path) as file:
         file.write(data)
@@ -47,11 +48,7 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Tensor]]:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no dict
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read as a checkpoint: {error}") from error
-    try:
-        return Checkpoint.model_validate(content), tensors
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise CheckpointError(f"{path}: metadata key {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from None
+    return Checkpoint.from_values(content, str(path), CheckpointError), tensors
 
 
 def _read_metadata(path: Path, metadata: dict[str, str]) -> dict[str, Any]:

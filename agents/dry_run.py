@@ -2,11 +2,10 @@
 
 import time
 
-import yaml
-
 from agents.settings import TrainSettings
 from agents.training import Training, load_data, resolve
 from qrl.catalog import count_parameters
+from qrl.common.settings import dump_yaml
 
 WARM_UP, TIMED = 3, 10
 
@@ -30,7 +29,7 @@ def dry_run(settings: TrainSettings) -> str:
     head = getattr(learner.model, "head", None)
     return "\n".join(
         [
-            yaml.safe_dump(settings.model_dump(), sort_keys=False),
+            dump_yaml(settings.model_dump()),
             f"data        {training.dataset!r}",
             f"parameters  {count_parameters(learner.model):,}"
             + (f", of which in the head {count_parameters(head):,}" if head is not None else ""),

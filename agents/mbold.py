@@ -20,7 +20,9 @@ from torch.nn import functional as F
 
 from agents.goal_sampler import Batch, GoalSampler
 from agents.settings import LearnerSettings
+from qrl.common.errors import TrainingError
 from qrl.q_models.base import QModel, pick
+from qrl.readouts import D_MIN
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Learner:
         y = mbold_targets(self.target, self.observations, batch)
         loss, parts = mbold_loss(self.model, y, self.observations, batch, settings, triplets)
         if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss.item()}")
+            raise TrainingError(f"the loss is {loss.item()} at step {self.step + 1}; try a lower learner.lr")
         lr = settings.learning_rate(self.step, self.num_steps)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -154,7 +156,7 @@ class Learner:
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         norm = torch.stack(torch._foreach_norm(gradients)).norm()
         predicted = parts.pop("predicted")
-        distance = predicted.clamp(1e-13, 1).log() / math.log(self.model.spec.discount)
+        distance = predicted.clamp(D_MIN, 1).log() / math.log(self.model.spec.discount)
         return {
             "loss": loss.item(),
             **{f"loss_{name}": value.item() for name, value in parts.items()},
@@ -182,7 +184,10 @@ class Learner:
         for name, parameter in self.model.named_parameters():
             keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in moments]
             if keys:
-                self.optimizer.state[parameter] = {key: moments[f"{key}.{name}"].clone() for key in keys}
+                state = {key: moments[f"{key}.{name}"].to(parameter.device, copy=True) for key in keys}
+                if any(state[key].shape != parameter.shape for key in keys if key != "step"):
+                    raise ValueError(f"the optimiser's state of {name} has another shape")
+                self.optimizer.state[parameter] = state
         self.step = step
 
 

@@ -12,11 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from qrl.common.errors import RunError
+from qrl.common.errors import FileError, RunError
 from qrl.common.files import atomic_write, read_text
-from qrl.common.settings import read_config
+from qrl.common.settings import dump_yaml, read_config
 
 _PACKAGES = ("qrl", "torch", "numpy", "gymnasium", "minigrid")
 
@@ -36,20 +34,17 @@ class RunFolder:
     def new(cls, path: str | Path, force: bool) -> "RunFolder":
         """An empty folder for a run; an existing run is refused, or deleted with `force`."""
         folder = cls(path)
-        if folder.path.exists():
-            is_run = folder.config.is_file()
-            empty = folder.path.is_dir() and not any(folder.path.iterdir())
-            if not empty and not is_run:
-                raise RunError(f"{path} exists and is no training run; name another folder with run=...")
-            if is_run and not force:
-                raise RunError(
-                    f"{path} holds a training run; go on with --resume {path}, name another with run=..., "
-                    "or delete it with --force"
-                )
-            if is_run:
+        try:
+            if folder.config.is_file():
+                if not force:
+                    raise RunError(
+                        f"{path} holds a training run; go on with --resume {path}, name another with run=..., "
+                        "or delete it with --force"
+                    )
                 with folder.lock():
                     shutil.rmtree(folder.path)
-        try:
+            elif folder.path.exists() and not (folder.path.is_dir() and not any(folder.path.iterdir())):
+                raise RunError(f"{path} exists and is no training run; name another folder with run=...")
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path} cannot be made: {error.strerror}") from error
@@ -65,7 +60,11 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes out; the lock goes with the process, however it ends."""
-        with (self.path / ".lock").open("w") as file:
+        try:
+            file = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be written: {error.strerror}") from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -74,10 +73,16 @@ class RunFolder:
 
     def write_config(self, values: dict[str, Any]) -> None:
         with atomic_write(self.config) as file:
-            file.write(yaml.safe_dump(values, sort_keys=False).encode())
+            file.write(dump_yaml(values).encode())
 
     def read_config(self) -> dict[str, Any]:
         return read_config(str(self.config))
+
+    def read_facts(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(read_text(self.facts)))
+        except (FileError, ValueError):
+            return {}
 
     def write_facts(self, **facts: Any) -> None:
         """What the run was made with."""
@@ -87,7 +92,7 @@ class RunFolder:
 
     def mark_complete(self) -> None:
         """Write the last row of metrics as the result of the run."""
-        last = self._read_metrics()[-1]
+        *_, last = self._read_metrics()
         with atomic_write(self.complete) as file:
             file.write(json.dumps({key: float(value) for key, value in last.items() if value}, indent=2).encode())
 
@@ -109,8 +114,11 @@ class RunFolder:
         return list(csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30))))
 
     def append_metrics(self, columns: Sequence[str], row: dict[str, float]) -> None:
-        with self.metrics.open("a") as file:
-            csv.DictWriter(file, columns, lineterminator="\n").writerow(row)
+        try:
+            with self.metrics.open("a") as file:
+                csv.DictWriter(file, columns, lineterminator="\n").writerow(row)
+        except OSError as error:
+            raise FileError(f"{self.metrics} cannot be written: {error.strerror or error}") from error
 
 
 def _git_commit() -> str | None:

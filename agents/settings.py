@@ -32,8 +32,10 @@ class GoalSettings(Settings):
 
 class LearnerSettings(Settings):
     discount: float = Field(0.95, gt=0, lt=1, description="gamma in D = gamma**d")
-    batch_size: int = Field(1024, ge=2, description="transitions in a step")
-    epochs: float = Field(100, gt=0, description="passes over the dataset, of transitions / batch_size steps each")
+    batch_size: int = Field(1024, ge=2, le=10**6, description="transitions in a step")
+    epochs: float = Field(
+        100, gt=0, le=10**6, description="passes over the dataset, of transitions / batch_size steps each"
+    )
     min_steps: int = Field(8000, ge=1, description="train at least so many steps, however small the dataset")
     lr: float = Field(1e-3, gt=0, description="Adam's learning rate, decayed to 0 by a cosine")
     polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
@@ -53,7 +55,9 @@ class LearnerSettings(Settings):
 
 class ModelSettings(Settings):
     name: str = Field("iqe-maxmean", description="registered name of the Q-model; list-models shows them")
-    width: int = Field(1024, ge=1, description="of the wide hidden layers, where model.params has no hidden_sizes")
+    width: int = Field(
+        1024, ge=1, le=2**16, description="of the widest hidden layers of qrl's models, if no hidden_sizes are given"
+    )
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
 
 
@@ -70,3 +74,14 @@ class TrainSettings(Settings):
     log_every: int = Field(50, ge=1, description="steps between rows of metrics")
     evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against the truth")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
+
+
+def differences(saved: Any, wanted: Any, given: Any, prefix: str = "") -> list[str]:
+    """What `wanted` changes of the `saved` values, among the keys of `given`: a line for each key."""
+    if not isinstance(given, dict) or not isinstance(saved, dict):
+        return [] if saved == wanted else [f"{prefix} was {saved!r}, now {wanted!r}"]
+    found = []
+    for key in given:
+        below = f"{prefix}.{key}" if prefix else key
+        found += differences(saved.get(key), wanted.get(key), given[key], below)
+    return found

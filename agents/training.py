@@ -19,11 +19,11 @@ from agents.goal_sampler import GoalSampler
 from agents.mbold import Learner
 from agents.observations import Scaling, fit_scaling
 from agents.run_folder import RunFolder
-from agents.settings import ModelSettings, TrainSettings
+from agents.settings import ModelSettings, TrainSettings, differences
 from envs.collector import collect
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth, ground_truth
-from qrl.common.errors import CheckpointError, ConfigError, TrainingError
+from qrl.common.errors import CheckpointError, ConfigError, RegistryError, RunError, TrainingError
 from qrl.registry import find
 from qrl.spec import QModelSpec
 
@@ -51,6 +51,7 @@ class Training:
     @classmethod
     def build(cls, settings: TrainSettings, dataset: Dataset) -> "Training":
         learner_settings = settings.learner
+        torch.set_num_threads(settings.threads or torch.get_num_threads())
         spec = QModelSpec(
             dataset.header.spaces.observation_dim, dataset.header.spaces.num_actions, learner_settings.discount
         )
@@ -92,7 +93,14 @@ class Training:
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.step}")
         return score(self.learner.model, self.learner.observations, self.truth, seed)
 
+    @property
+    def _kept_settings(self) -> dict[str, Any]:
+        """What must not change on the way; the folder may be moved, and the data is known by its hash."""
+        return self.settings.model_dump(mode="json", exclude={"run", "dataset"})
+
     def save(self, path: Path) -> None:
+        if not all(parameter.isfinite().all() for parameter in self.learner.model.parameters()):
+            raise TrainingError(f"weights are not finite after step {self.learner.step}; try a lower learner.lr")
         spec = self.learner.model.spec
         checkpoint = Checkpoint(
             step=self.learner.step,
@@ -102,6 +110,7 @@ class Training:
             num_actions=spec.num_actions,
             discount=spec.discount,
             dataset_hash=self.dataset.content_hash,
+            settings=self._kept_settings,
             sampler=self.sampler.state_dict(),
         )
         scaling = {"observations.mean": self.scaling.mean, "observations.scale": self.scaling.scale}
@@ -111,6 +120,9 @@ class Training:
         checkpoint, tensors = load_checkpoint(path)
         if checkpoint.dataset_hash != self.dataset.content_hash:
             raise CheckpointError(f"{path}: the dataset is not the one that this run was trained on")
+        changed = differences(checkpoint.settings, self._kept_settings, self._kept_settings)
+        if changed:
+            raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changed)}")
         try:
             self.learner.load_tensors(tensors, checkpoint.step)
             self.sampler.load_state_dict(checkpoint.sampler)
@@ -119,10 +131,10 @@ class Training:
 
 
 def _parameters(settings: ModelSettings) -> dict[str, Any]:
-    """All parameters of the model, with `width` for the widest of its hidden layers unless their sizes are given."""
-    known = find(settings.name).parameters
-    values = known.from_values(settings.params, f"model {settings.name}").model_dump()
-    if "hidden_sizes" in values and "hidden_sizes" not in settings.params and values["hidden_sizes"]:
+    """All parameters of the model; the widest hidden layers of qrl's own models get `width`, if no sizes are given."""
+    registration = find(settings.name)
+    values = registration.parameters.from_values(settings.params, f"model {settings.name}").model_dump()
+    if registration.origin == "qrl" and "hidden_sizes" not in settings.params:
         widest = max(values["hidden_sizes"])
         values["hidden_sizes"] = [settings.width if size == widest else size for size in values["hidden_sizes"]]
     return values
@@ -145,13 +157,14 @@ def resolve(settings: TrainSettings) -> TrainSettings:
     data = Path(settings.dataset).stem if settings.dataset is not None else Path(settings.collector.layout).stem
     run = settings.run or str(Path("runs") / f"{data}__{settings.model.name}__seed{settings.seed}")
     threads = settings.threads or torch.get_num_threads()
-    return settings.model_copy(update={"compile": compile_, "run": run, "threads": threads})
+    dataset = None if settings.dataset is None else str(Path(settings.dataset).absolute())
+    return settings.model_copy(update={"compile": compile_, "dataset": dataset, "run": run, "threads": threads})
 
 
-def load_data(settings: TrainSettings, progress: bool = False) -> Dataset:
+def load_data(settings: TrainSettings) -> Dataset:
     if settings.dataset is not None:
         return Dataset.load(settings.dataset)
-    return collect(settings.collector, progress)
+    return collect(settings.collector, progress=True)
 
 
 def start(settings: TrainSettings, force: bool = False) -> tuple[RunFolder, Training]:
@@ -162,11 +175,20 @@ def start(settings: TrainSettings, force: bool = False) -> tuple[RunFolder, Trai
     training = Training.build(settings, dataset)
     assert settings.run is not None
     folder = RunFolder.new(settings.run, force)
-    if settings.dataset is None:
-        dataset.save(folder.dataset)
-    folder.write_facts(dataset_hash=dataset.content_hash, dataset=repr(dataset), num_steps=training.learner.num_steps)
-    training.save(folder.checkpoint)
-    folder.write_config(settings.model_dump())  # last: a folder with settings has all that a run needs
+    try:
+        if settings.dataset is None:
+            dataset.save(folder.dataset)
+        folder.write_facts(
+            dataset=repr(dataset),
+            dataset_hash=dataset.content_hash,
+            model_origin=find(settings.model.name).origin,
+            num_steps=training.learner.num_steps,
+        )
+        training.save(folder.checkpoint)
+        folder.write_config(settings.model_dump())
+    except BaseException:  # also when interrupted: a half-made run helps nobody
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     return folder, training
 
 
@@ -174,6 +196,10 @@ def resume(path: str | Path) -> tuple[RunFolder, Training]:
     """A run as its last checkpoint left it."""
     folder = RunFolder.existing(path)
     settings = TrainSettings.from_values(folder.read_config(), str(folder.config))
+    try:
+        find(settings.model.name)
+    except RegistryError as error:
+        raise RegistryError(f"{error} (the run's model came from {folder.read_facts().get('model_origin')})") from None
     dataset = Dataset.load(settings.dataset if settings.dataset is not None else folder.dataset)
     training = Training.build(settings, dataset)
     training.restore(folder.checkpoint)
@@ -181,41 +207,52 @@ def resume(path: str | Path) -> tuple[RunFolder, Training]:
 
 
 def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lambda: False) -> Iterator[Metrics]:
-    """Train to the end, or until `stop()`, and yield each row of metrics; always leaves a checkpoint behind."""
-    settings, learner = training.settings, training.learner
-    torch.set_num_threads(settings.threads or torch.get_num_threads())
-    columns = _columns(training)
-    with folder.lock(), closing(SummaryWriter(str(folder.tensorboard), purge_step=learner.step + 1)) as writer:
-        folder.start_metrics(columns, learner.step)
-        clock, clock_step = time.monotonic(), learner.step
-        while learner.step < learner.num_steps and not stop():
-            step = learner.step + 1
-            last = step == learner.num_steps
-            evaluate = last or step % settings.evaluate_every == 0
-            log = evaluate or step % settings.log_every == 0
-            try:
-                metrics = learner.update(training.sampler, with_metrics=log)
-            except FloatingPointError as error:
-                raise TrainingError(
-                    f"model {settings.model.name}: {error} at step {step}; {folder.checkpoint} keeps the last good "
-                    "state. Try a lower learner.lr"
-                ) from None
-            if log:
-                elapsed = time.monotonic() - clock
-                row: Metrics = {"step": step, **metrics, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
-                if evaluate:
-                    row |= training.evaluate()
-                folder.append_metrics(columns, row)
-                for name, value in row.items():
-                    writer.add_scalar(name, value, step)
-                yield row
-                clock, clock_step = time.monotonic(), step
-            if last or step % settings.checkpoint_every == 0:
-                training.save(folder.checkpoint)
+    """Train to the end, or until `stop()`, and yield each row of metrics; both ways end with a checkpoint."""
+    learner = training.learner
+    with folder.lock():
+        on_disk = load_checkpoint(folder.checkpoint)[0].step
+        if on_disk != learner.step:
+            raise RunError(f"{folder.path} has gone on to step {on_disk} meanwhile; resume it again")
+        if folder.complete.exists():
+            return
+        folder.start_metrics(_columns(training), learner.step)
+        try:
+            with closing(SummaryWriter(str(folder.tensorboard), purge_step=learner.step + 1)) as writer:
+                yield from _steps(folder, training, stop, writer)
+        except TrainingError as error:
+            raise TrainingError(
+                f"model {training.settings.model.name}: {error}; {folder.checkpoint} keeps the last good state"
+            ) from None
+        except OSError as error:
+            raise RunError(f"{folder.path} cannot be written: {error.strerror or error}") from error
         if learner.step == learner.num_steps:
             folder.mark_complete()
-        else:
+
+
+def _steps(folder: RunFolder, training: Training, stop: Callable[[], bool], writer: SummaryWriter) -> Iterator[Metrics]:
+    settings, learner = training.settings, training.learner
+    columns = _columns(training)
+    clock, clock_step = time.monotonic(), learner.step
+    while learner.step < learner.num_steps and not stop():
+        step = learner.step + 1
+        last = step == learner.num_steps
+        evaluate = last or step % settings.evaluate_every == 0
+        log = evaluate or step % settings.log_every == 0
+        metrics = learner.update(training.sampler, with_metrics=log)
+        if log:
+            elapsed = time.monotonic() - clock
+            row = {"step": step, **metrics, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
+            if evaluate:
+                row |= training.evaluate()
+            folder.append_metrics(columns, row)
+            for name, value in row.items():
+                writer.add_scalar(name, value, step)
+            yield row
+            clock, clock_step = time.monotonic(), step
+        if last or step % settings.checkpoint_every == 0:
             training.save(folder.checkpoint)
+    if learner.step < learner.num_steps:
+        training.save(folder.checkpoint)
 
 
 def _columns(training: Training) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from envs import npz
 from envs.ground_truth import ground_truth
@@ -129,11 +129,9 @@ class Dataset:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         header, arrays = npz.read(path, FORMAT)
+        checked = Header.from_values(header, f"{path}: header", DatasetError)
         try:
-            return cls(**arrays, header=Header.model_validate(header))
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise DatasetError(f"{path}: header key {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from None
+            return cls(**arrays, header=checked)
         except DatasetError as error:
             raise DatasetError(f"{path}: {error}") from error
 
@@ -208,7 +206,9 @@ class Dataset:
             goals=ids[len(rows) :] if goals is not None else np.full(len(steps), -1, np.int32),
             header=Header(
                 source=source,
-                spaces=Spaces(observation_dim=rows.shape[1], num_actions=num_actions),
+                spaces=Spaces.from_values(
+                    {"observation_dim": rows.shape[1], "num_actions": num_actions}, "from_arrays", DatasetError
+                ),
                 env_id=None if layout is None else ENV_ID,
                 layout=None if layout is None else layout.text,
                 layout_name=None if layout is None else layout.name,
@@ -298,8 +298,12 @@ def _float_table(name: str, values: ArrayLike) -> NDArray[np.float32]:
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(values)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise DatasetError(f"{name}: must be a list of whole numbers")
+    if (
+        array.ndim != 1
+        or not np.issubdtype(array.dtype, np.integer)
+        or (array.size and np.abs(array).max() > 2**31 - 1)
+    ):
+        raise DatasetError(f"{name}: must be a list of whole numbers below 2**31")
     return array.astype(np.int64)
 
 

@@ -18,7 +18,6 @@ from qrl.common.files import read_text
 from qrl.common.names import unknown_name
 
 # Actions, in the order of their numbers: up, right, down, left, as steps (dx, dy) with y pointing down.
-ACTION_NAMES = ("up", "right", "down", "left")
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])
 DOORS = "^>v<"  # the door at index a lets action a through and blocks the opposite one
 CHARACTERS = "#.SG" + DOORS

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from envs.dataset import ENV_ID, Dataset
-from envs.layout import Layout
+from envs.layout import Layout, builtin_layouts, load_layout
 from qrl.common.errors import DatasetError
 
 
@@ -81,8 +81,8 @@ def from_minari(dataset_id: str) -> Dataset:
         )
     with_goals = in_dict and "desired_goal" in observations.spaces
     episodes = list(stored.iterate_episodes())
-    if not episodes:
-        raise DatasetError(f"{dataset_id}: no episodes")
+    if not episodes or not all(len(episode.actions) for episode in episodes):
+        raise DatasetError(f"{dataset_id}: no episodes, or some without a single action")
     rows = [episode.observations["observation"] if in_dict else episode.observations for episode in episodes]
     return Dataset.from_arrays(
         np.concatenate(rows),
@@ -98,10 +98,13 @@ def from_minari(dataset_id: str) -> Dataset:
 
 
 def _layout(spec: Any) -> Layout | None:
-    """The layout of our own environment's data; other environments have none."""
-    if spec is None or spec.id != ENV_ID or "\n" not in str(spec.kwargs.get("layout")):
+    """The layout of our own environment's data; other environments have none. Never a file that the data names."""
+    if spec is None or spec.id != ENV_ID:
         return None
-    return Layout(spec.kwargs["layout"], "imported layout")
+    source = str(spec.kwargs.get("layout", "six-rooms"))
+    if source in builtin_layouts():
+        return load_layout(source)
+    return Layout(source, "imported layout") if "\n" in source else None
 
 
 def _check_id(minari: Any, dataset_id: str) -> None:

@@ -87,8 +87,8 @@ def _read_header(path: Path, archive: zipfile.ZipFile, kind: Format) -> dict[str
         raise DatasetError(f"{path} is not a {kind.name} file: it has no header")
     raw = _read_array(path, archive, _HEADER, Field(np.uint8, 1))
     try:
-        header = json.loads(raw.tobytes())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        header = json.loads(raw.tobytes(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path}: its header is not JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != kind.name:
         found = header.get("format") if isinstance(header, dict) else header
@@ -134,6 +134,10 @@ def _read_array(path: Path, archive: zipfile.ZipFile, name: str, field: Field) -
                 f"but {info.file_size - file.tell():,} bytes are there"
             )
         return np.frombuffer(file.read(), dtype).reshape(shape)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _with_format(kind: Format, header: Mapping[str, Any]) -> dict[str, Any]:

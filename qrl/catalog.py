@@ -47,7 +47,7 @@ def table_of_models() -> str:
     lines.insert(1, "  ".join("-" * width for width in widths))
     note = (
         f"parameters at default sizes for {SPEC.observation_dim} observations and {SPEC.num_actions} actions; "
-        "list-models NAME shows how to change them"
+        "list-models NAME shows how to change them, and train-agent makes them as wide as model.width says"
     )
     return "\n".join([*lines, "", note])
 

@@ -7,11 +7,13 @@ is asked for.
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pydantic import create_model
@@ -49,7 +51,10 @@ class Registration:
         if self.is_head:
             from qrl.q_models.latent import LatentQModel, LatentSize
 
-            fields |= {"latent_size": (LatentSize, 256)} | _signature(LatentQModel)
+            encoder = {"latent_size": (LatentSize, 256)} | _signature(LatentQModel)
+            for key in fields.keys() & encoder.keys():
+                raise RegistryError(f"model {self.name}: its head's parameter {key!r} is also the encoder's; rename it")
+            fields |= encoder
         for key, value in self.defaults.items():
             if key not in fields:
                 raise RegistryError(f"model {self.name}: {unknown_name('parameter', key, fields)}")
@@ -138,7 +143,9 @@ def plugin_failures() -> list[str]:
 
 
 def load_plugin(module: str) -> None:
-    """Import a module that registers models."""
+    """Import a module that registers models, from the Python path or the working directory."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # commands do not have it there, as `python -m` has
     with _loading(module):
         try:
             importlib.import_module(module)

@@ -30,6 +30,7 @@ def check_q_model(name: str, **params: Any) -> None:
         return make_q_model(name, SPEC, **params).double()
 
     with torch.random.fork_rng():
+        torch.manual_seed(0)
         observations = torch.randn(ROWS, SPEC.observation_dim, dtype=torch.float64)
         for check in (
             _declarations,
@@ -131,6 +132,7 @@ def _readings(make: Callable[[], QModel], observations: Tensor) -> None:
     distance = model.distance(encoded[:, None], None, encoded[None], None)
     discounted = model.discounted(encoded[:, None], None, encoded[None], None)
     inside = (discounted >= D_MIN) & (discounted <= 1)
+    _demand(bool(inside.any()), "no discounted distance of a new model lies within [D_MIN, 1]")
     _same("discounted", discounted[inside], SPEC.discount ** distance[inside], 1e-7)
 
 

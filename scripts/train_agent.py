@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agents.settings import TrainSettings
+from agents.settings import TrainSettings, differences
 from qrl.common.commands import add_settings_arguments, command, new_parser
 from qrl.common.errors import ConfigError
 
@@ -58,7 +58,7 @@ def _run(folder: Any, made: Any) -> int:
             shown |= {key: f"{row[key]:.4g}" for key in ("loss", "success_rate") if key in row}
             bar.update(int(row["step"]) - bar.n)
             bar.set_postfix(shown)
-    if received:
+    if received and made.learner.step < last:
         print(f"stopped at step {made.learner.step}; go on with: train-agent --resume {folder.path}")
         return 128 + received[0]
     print(f"complete: {folder.path}" + "".join(f", {key} {value}" for key, value in shown.items()))
@@ -72,23 +72,13 @@ def _check_unchanged(args: Any) -> None:
     if args.config is None and not args.overrides:
         return
     from agents.run_folder import RunFolder
+    from agents.training import resolve
 
     saved = RunFolder.existing(args.resume).read_config()
-    wanted = TrainSettings.load(args.config, args.overrides).model_dump()
-    given = TrainSettings.load(args.config, args.overrides).model_dump(exclude_unset=True)
-    differences = _differences(saved, wanted, given)
-    if differences:
+    wanted = TrainSettings.load(args.config, args.overrides)
+    given = wanted.model_dump(exclude_unset=True)
+    changed = differences(saved, resolve(wanted).model_dump(), given)
+    if changed:
         raise ConfigError(
-            f"--resume {args.resume} cannot change settings: {'; '.join(differences)}; "
-            "leave them out, or start a new run"
+            f"--resume {args.resume} cannot change settings: {'; '.join(changed)}; leave them out, or start a new run"
         )
-
-
-def _differences(saved: Any, wanted: Any, given: Any, prefix: str = "") -> list[str]:
-    if not isinstance(given, dict) or not isinstance(saved, dict):
-        return [] if saved == wanted else [f"{prefix} was {saved!r}, now {wanted!r}"]
-    found = []
-    for key in given:
-        below = f"{prefix}.{key}" if prefix else key
-        found += _differences(saved.get(key), wanted.get(key), given[key], below)
-    return found

@@ -57,8 +57,7 @@ def test_its_own_tests_pass(installed: Path) -> None:
 
 
 def test_without_installing_it_is_named_as_a_module(installed: Path, tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    shutil.copy(EXAMPLE / "qrl_directed_l1.py", tmp_path / "site")
+    shutil.copy(EXAMPLE / "qrl_directed_l1.py", tmp_path)  # the working directory is enough
     out = run_in(tmp_path, COMMANDS / "list-models", "--plugin", "qrl_directed_l1").stdout
     (line,) = (line for line in out.splitlines() if line.startswith("directed-l1"))
     assert line.endswith("  qrl_directed_l1")

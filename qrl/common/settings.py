@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import read_text
 from qrl.common.names import unknown_name
 
@@ -33,12 +33,12 @@ class Settings(BaseModel):
         return cls.from_values(values, config if config is not None else "settings")
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any], source: str) -> Self:
+    def from_values(cls, values: Mapping[str, Any], source: str, error: type[UserError] = ConfigError) -> Self:
         """Settings from keys and values; `source` says in messages where they stand."""
         try:
             return cls.model_validate(dict(values))
-        except ValidationError as error:
-            raise ConfigError(f"{source}: {_explain(cls, error)}") from None
+        except ValidationError as invalid:
+            raise error(f"{source}: {_explain(cls, invalid)}") from None
 
     @classmethod
     def help(cls) -> str:
@@ -53,15 +53,16 @@ class Settings(BaseModel):
 def read_config(config: str) -> dict[str, Any]:
     """The mapping in a YAML file, given by its path or by the name of a built-in config.
 
-    A file that begins with `include: NAME` changes the built-in config of that name.
+    A file with `include: NAME` changes another config, given in the same way.
     """
+    chain = [config]
     values = _read_yaml(config)
-    base = values.pop("include", None)
-    if base is None:
-        return values
-    if not isinstance(base, str) or base == config:
-        raise ConfigError(f"{config}: include must be the name of another config (got {base!r})")
-    return _merge(read_config(base), values)
+    while (base := values.pop("include", None)) is not None:
+        if not isinstance(base, str) or base in chain:
+            raise ConfigError(f"{chain[-1]}: include must be the name of another config (got {base!r})")
+        chain.append(base)
+        values = _merge(_read_yaml(base), values)
+    return values
 
 
 def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def _read_yaml(config: str) -> dict[str, Any]:
     builtin = resources.files("qrl.configs")
     named = builtin.joinpath(f"{config}.yaml")
     path = Path(config)
-    if path.suffix in {".yaml", ".yml"} or path.exists():
+    if path.suffix in {".yaml", ".yml"} or path.is_file():
         text = read_text(path)
     elif named.is_file():
         text = named.read_text("utf-8")
@@ -85,7 +86,7 @@ def _read_yaml(config: str) -> dict[str, Any]:
         raise ConfigError(f"{unknown_name('config', config, known)}; or give the path of a YAML file")
     try:
         values = _parse_yaml(text)
-    except yaml.YAMLError as error:
+    except _YAML_ERRORS as error:
         raise ConfigError(f"{config} is not valid YAML: {error}") from None
     if values is None:
         return {}
@@ -117,8 +118,23 @@ _Loader.add_implicit_resolver(
 )
 
 
+# An impossible date or a badly tagged number is a ValueError, deep nesting a RecursionError.
+_YAML_ERRORS = (yaml.YAMLError, ValueError, RecursionError)
+
+
 def _parse_yaml(text: str) -> Any:
     return _Loader(text).get_single_data()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what `_Loader` would not read as text."""
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
+def dump_yaml(values: Mapping[str, Any]) -> str:
+    """YAML that reads back as the same values."""
+    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False)
 
 
 def _override(cls: type[Settings], values: dict[str, Any], override: str) -> None:
@@ -133,7 +149,7 @@ def _override(cls: type[Settings], values: dict[str, Any], override: str) -> Non
             raise ConfigError(f"{dotted}: {'.'.join(parents[: depth + 1])} is a value, not a group of keys")
     try:
         parsed = _parse_yaml(text)
-    except yaml.YAMLError:
+    except _YAML_ERRORS:
         parsed = text
     # A text field takes the words as typed: run=007 is not the number 7.
     keep_text = _is_text(_leaf(cls, dotted)) and parsed is not None

@@ -1,6 +1,9 @@
 """How much of the line a union of intervals covers: the plain form, and the same compiled."""
 
 import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,6 +47,7 @@ def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
 class _CompiledUnion(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, u: Tensor, v: Tensor) -> Tensor:
+        u, v = u.detach(), v.detach()  # the compiler looks at .grad, and warns where there can be none
         if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
             return _compiled(_sorted_length)(u, v)
         length, lefts, rights = _compiled(_block_ends)(u, v)
@@ -58,8 +62,22 @@ class _CompiledUnion(torch.autograd.Function):
 
 
 @functools.cache
-def _compiled(function):  # type: ignore[no-untyped-def]
-    return torch.compile(function, dynamic=False)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled; where that fails, as without the headers that it needs, the function itself."""
+    compiled = torch.compile(function, dynamic=False)
+    works = True
+
+    def call(u: Tensor, v: Tensor) -> Any:
+        nonlocal works
+        if works:
+            try:
+                return compiled(u, v)
+            except Exception as error:  # whatever the compiler or its cache runs into
+                works = False
+                warnings.warn(f"torch.compile failed, so the plain form is used: {error}", stacklevel=2)
+        return function(u, v)
+
+    return call
 
 
 def _block_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,7 +96,8 @@ def _block_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         lefts.append(torch.where(valid & (reach <= u[j]), 1.0, 0.0).to(u.dtype))
         rights.append(torch.where(valid & (begin >= v[j]), 1.0, 0.0).to(u.dtype))
         length = length + torch.where(rights[j] > 0, v[j], 0) - torch.where(lefts[j] > 0, u[j], 0)
-    return F.relu(length), torch.stack(lefts), torch.stack(rights)
+    invalid = (u.isnan() | v.isnan()).any(0)  # comparisons with NaN are false, which would hide it
+    return torch.where(invalid, torch.nan, F.relu(length)), torch.stack(lefts), torch.stack(rights)
 
 
 def _sorted_length(u: Tensor, v: Tensor) -> Tensor:
@@ -93,7 +112,8 @@ def _sorted_length(u: Tensor, v: Tensor) -> Tensor:
     for left, right in zip(lefts[1:], rights[1:], strict=True):
         length = length + F.relu(right - torch.maximum(left, furthest))
         furthest = torch.maximum(furthest, right)
-    return length
+    invalid = (u.isnan() | v.isnan()).any(0)
+    return torch.where(invalid, torch.nan, length)
 
 
 def _sorting_network(count: int) -> list[tuple[int, int]]:

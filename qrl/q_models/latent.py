@@ -11,7 +11,8 @@ from qrl.q_models.base import QModel, pair_up
 from qrl.spec import QModelSpec
 
 LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
-HiddenSizes = Annotated[tuple[int, ...], Field(description="widths of the hidden layers")]
+_Width = Annotated[int, Field(ge=1, le=2**16)]
+HiddenSizes = Annotated[tuple[_Width, ...], Field(description="widths of the hidden layers")]
 BatchNorm = Annotated[bool, Field(description="batch normalisation after each activation")]
 
 

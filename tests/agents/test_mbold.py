@@ -15,6 +15,7 @@ from envs.dataset import Dataset
 from envs.ground_truth import ground_truth
 from envs.layout import load_layout
 from qrl import QModelSpec, make_q_model
+from qrl.common.errors import TrainingError
 from qrl.q_models import QModel
 from tests.agents.worlds import corridor
 
@@ -232,7 +233,7 @@ def test_a_nan_loss_stops_before_the_weights_are_touched() -> None:
     made, sampler = learner()
     made.observations = made.observations * float("nan")
     before = copy.deepcopy(made.model.state_dict())
-    with pytest.raises(FloatingPointError, match="the loss is nan"):
+    with pytest.raises(TrainingError, match="the loss is nan at step 1"):
         made.update(sampler, with_metrics=False)
     for name, parameter in made.model.named_parameters():
         assert torch.equal(parameter, before[name])

@@ -46,6 +46,7 @@ def test_a_run_leaves_everything_behind(tmp_path: Path) -> None:
     assert facts["versions"]["torch"] == torch.__version__
     saved = TrainSettings.from_values(RunFolder.existing(run).read_config(), "config")
     assert saved == small_settings(run)
+    assert facts["model_origin"] == "qrl"
     checkpoint, _ = load_checkpoint(run / "checkpoint.safetensors")
     assert (checkpoint.step, checkpoint.model_name, checkpoint.num_actions) == (20, "iqe-maxmean", 4)
     assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelt out
@@ -232,11 +233,63 @@ def test_a_nan_loss_names_step_and_model_and_keeps_the_checkpoint(tmp_path: Path
         next(steps)
     with torch.no_grad():
         next(training.learner.model.parameters()).fill_(float("nan"))
-    with pytest.raises(TrainingError, match=r"model iqe-maxmean: the loss is nan at step 7; .*checkpoint\.safetensors"):
+    with pytest.raises(
+        TrainingError, match=r"model iqe-maxmean: the loss is nan at step 7; .*checkpoint\.safetensors keeps"
+    ):
         list(steps)
     assert load_checkpoint(folder.checkpoint)[0].step == 5
     list(train(*resume(tmp_path / "run")))
     assert folder.complete.exists()
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
+    folder, training = start(small_settings(tmp_path / "run", learner={"lr": 1e38}, checkpoint_every=1))
+    with pytest.raises(TrainingError, match=r"weights are not finite after step 1; .*keeps the last good state"):
+        list(train(folder, training))
+    assert load_checkpoint(folder.checkpoint)[0].step == 0
+
+
+def test_settings_edited_on_disk_are_refused(tmp_path: Path) -> None:
+    folder, _ = start(small_settings(tmp_path / "run"))
+    folder.config.write_text(folder.config.read_text().replace("polyak: 0.9", "polyak: 0.5"))
+    with pytest.raises(CheckpointError, match=r"other settings: learner\.polyak was 0\.9, now 0\.5"):
+        resume(tmp_path / "run")
+
+
+def test_a_run_can_be_moved_and_resumed_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    corridor().save("d.npz")
+    start(small_settings(Path("1e-3"), dataset="d.npz"))  # a name that looks like a number
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here" / "1e-3").rename(tmp_path / "moved")
+    list(train(*resume("moved")))
+    assert (tmp_path / "moved" / "COMPLETE").exists()
+
+
+def test_a_run_that_went_on_meanwhile_is_refused(tmp_path: Path) -> None:
+    start(small_settings(tmp_path / "run"))
+    stale = resume(tmp_path / "run")
+    list(train(*resume(tmp_path / "run")))
+    with pytest.raises(RunError, match="has gone on to step 20 meanwhile"):
+        list(train(*stale))
+
+
+def test_an_interrupted_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            start(small_settings(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    start(small_settings(tmp_path / "run"))
+
+
+def test_names_that_cannot_be_folders(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="cannot be made"):
+        start(small_settings(tmp_path / ("x" * 300)))
 
 
 def test_a_changed_dataset_is_refused(tmp_path: Path) -> None:
@@ -281,14 +334,16 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     folder, _ = start(small_settings(tmp_path / "run"))
     other, _ = start(small_settings(tmp_path / "other", model={"params": {**SMALL, "hidden_sizes": [8, 8]}}))
     folder.checkpoint.write_bytes(other.checkpoint.read_bytes())
-    with pytest.raises(CheckpointError, match="does not fit the model iqe-maxmean"):
+    with pytest.raises(CheckpointError, match=r"other settings: model\.params\.hidden_sizes was \[8, 8\]"):
         resume(tmp_path / "run")
 
 
 def test_a_missing_plugin_is_named(tmp_path: Path) -> None:
     folder, _ = start(small_settings(tmp_path / "run"))
     folder.config.write_text(folder.config.read_text().replace("iqe-maxmean", "my-own-model"))
-    with pytest.raises(ValueError, match=r"unknown model 'my-own-model'.*install it, or name its module with --plugin"):
+    facts = json.loads(folder.facts.read_text())
+    folder.facts.write_text(json.dumps({**facts, "model_origin": "my-plugin 1.0"}))
+    with pytest.raises(ValueError, match=r"unknown model 'my-own-model'.*with --plugin .*came from my-plugin 1\.0"):
         resume(tmp_path / "run")
 
 

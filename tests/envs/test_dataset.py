@@ -134,6 +134,8 @@ def test_minus_zero_is_the_layouts_zero() -> None:
         ({"actions": [1, 3, 0]}, "actions: all must be from 0 to 2"),
         ({"actions": [1, 0]}, "actions: 2 entries, but there should be 3"),
         ({"actions": [1.0, 0.5, 0.0]}, "actions: must be a list of whole numbers"),
+        ({"actions": [2**32, 1, 0]}, "actions: must be a list of whole numbers below"),
+        ({"num_actions": 0}, "from_arrays: num_actions: input should be greater than or equal to 1"),
         ({"lengths": [3, 0]}, "episode 1 has no actions"),
         ({"observations": np.zeros((0, 2)), "actions": np.zeros(0, int), "lengths": np.zeros(0, int)}, "no episodes"),
         ({"terminated": [True]}, "offsets: 1 episodes need 2 offsets"),
@@ -201,5 +203,5 @@ def test_wrong_types_and_headers_are_found(dataset: Dataset) -> None:
 def test_a_bad_header_names_file_and_key(dataset: Dataset, tmp_path: Path) -> None:
     header = dataset.header.model_dump()
     npz.write(tmp_path / "d.npz", FORMAT, {**header, "spaces": {"observation_dim": "many"}}, dataset.arrays)
-    with pytest.raises(DatasetError, match=r"d\.npz: header key spaces\.observation_dim"):
+    with pytest.raises(DatasetError, match=r"d\.npz: header: spaces\.observation_dim"):
         Dataset.load(tmp_path / "d.npz")

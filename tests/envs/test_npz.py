@@ -92,6 +92,8 @@ def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
         (edit_header(lambda h: [h]), "not a test-file file"),
         (put("header", as_npy(np.frombuffer(b"{", np.uint8))), "header is not JSON"),
         (put("header", as_npy(np.frombuffer(b"[" * 100_000, np.uint8))), "header is not JSON"),
+        (put("header", as_npy(np.frombuffer(b'{"a": NaN}', np.uint8))), "NaN is no JSON"),
+        (put("header", as_npy(np.frombuffer(b"9" * 5000, np.uint8))), "header is not JSON"),
         (put("ids", as_npy(np.arange(1, 5, dtype=np.int32))), "does not match the hash"),
         (put("ids", as_npy(np.arange(4))), "'ids' must be 1-dimensional int32 in C order, but is 1-dimensional int64"),
         (put("ids", as_npy(np.array([{}, 1]), allow_pickle=True)), "'ids' must be 1-dimensional int32"),

@@ -19,12 +19,12 @@ SPEC = QModelSpec(observation_dim=3, num_actions=2, discount=0.9)
 def _restored() -> Iterator[None]:
     """Leave the registry as it was."""
     list_q_models()
-    before, modules = dict(registry._registrations), set(sys.modules)
+    before = dict(registry._registrations)
     yield
     registry._registrations.clear()
     registry._registrations.update(before)
-    for name in set(sys.modules) - modules:
-        del sys.modules[name]
+    for name in ("good_plugin", "bad_plugin"):
+        sys.modules.pop(name, None)
 
 
 class Mine(Head):
@@ -101,6 +101,16 @@ def test_defaults_that_are_no_parameters() -> None:
     register_head("mine", pover=2)(Mine)
     with pytest.raises(RegistryError, match=r"model mine: unknown parameter 'pover' \(did you mean 'power'\?\)"):
         make_q_model("mine", SPEC)
+
+
+def test_a_head_must_not_take_the_encoders_names() -> None:
+    class Wide(Head):
+        def __init__(self, input_size: int, hidden_sizes: int = 3) -> None:
+            super().__init__(input_size)
+
+    register_head("wide")(Wide)
+    with pytest.raises(RegistryError, match="'hidden_sizes' is also the encoder's"):
+        make_q_model("wide", SPEC)
 
 
 def test_open_signatures_are_refused() -> None:

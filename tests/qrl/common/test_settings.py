@@ -5,7 +5,7 @@ import pytest
 from pydantic import Field
 
 from qrl.common.errors import ConfigError
-from qrl.common.settings import Settings
+from qrl.common.settings import Settings, dump_yaml, read_config
 
 
 class Inner(Settings):
@@ -43,6 +43,7 @@ def test_defaults_file_and_overrides_in_this_order(tmp_path: Path) -> None:
         ("name=1e3", "name", "1e3"),
         ("name=a=b", "name", "a=b"),
         ("name={", "name", "{"),
+        ("name=2024-02-30", "name", "2024-02-30"),
         ("folder=2026", "folder", "2026"),
         ("folder=null", "folder", None),
         ("params.switch=off", "params", {"switch": "off"}),
@@ -114,6 +115,26 @@ def test_a_config_can_build_on_a_built_in_one(tmp_path: Path) -> None:
         TrainSettings.load(write(tmp_path, "include: papers"))
     with pytest.raises(ConfigError, match="include must be the name of another config"):
         TrainSettings.load(write(tmp_path, "include: 3"))
+
+
+def test_configs_that_include_each_other(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text(f"include: {second}")
+    second.write_text(f"include: {first}")
+    with pytest.raises(ConfigError, match="include must be the name of another config"):
+        Outer.load(str(first))
+
+
+def test_a_folder_does_not_hide_a_built_in_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert read_config("demo") == {"trajectories": 100}
+
+
+@pytest.mark.parametrize("text", ["1e-3", "off", "007", "null", "true", "a: b", "2024-01-01", "", "plain"])
+def test_what_is_dumped_reads_back(text: str, tmp_path: Path) -> None:
+    values = {"name": text, "inner": {"rate": 3e-4, "steps": None}, "flag": True, "params": {"sizes": [1, 2]}}
+    assert read_config(write(tmp_path, dump_yaml(values))) == values
 
 
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:

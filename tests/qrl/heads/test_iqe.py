@@ -11,6 +11,7 @@ from qrl.common.errors import ConfigError, ShapeError
 from qrl.heads import IQE
 from qrl.heads.interval_union import (
     _block_ends,
+    _compiled,
     _sorted_length,
     compiled_interval_union,
     interval_union,
@@ -152,6 +153,30 @@ def test_sort_free_forms_equal_merging_intervals(latents: tuple[list[float], lis
     # As many left ends as right ends, and ties give neither twice.
     assert lefts.sum() == rights.sum()
     assert (rights * v - lefts * u).sum().item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("place", [0, 3, 7])
+def test_sort_free_forms_hide_no_nan(place: int) -> None:
+    u, v = randn(8, 5), randn(8, 5, seed=1)
+    u[place, 1] = v[place, 2] = float("nan")
+    for length in (_block_ends(u, v)[0], _sorted_length(u, v)):
+        assert length.isnan().tolist() == [False, True, True, False, False]
+
+
+def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> object:
+        def call(*_: object) -> None:
+            raise RuntimeError("no Python.h")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", broken)
+    call = _compiled.__wrapped__(_sorted_length)
+    u, v = randn(4, 3), randn(4, 3, seed=1)
+    with pytest.warns(UserWarning, match=r"torch\.compile failed.*no Python\.h"):
+        first = call(u, v)
+    assert torch.equal(first, _sorted_length(u, v))
+    assert torch.equal(call(u, v), first)
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
