@@ -361,26 +361,6 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not [name for name in os.listdir(folder.path) if name.startswith(".checkpoint")]
 
 
-def test_help_is_light_and_complete() -> None:
-    program = (
-        "import sys; from qrl.scripts.train_agent import main\n"
-        "try: main(['--help'])\n"
-        "finally: print('torch' in sys.modules or 'minigrid' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines()[-1] == "False"
-    for key in (
-        "dataset",
-        "collector.epsilon",
-        "model.name",
-        "learner.lr",
-        "learner.goals.future",
-        "compile",
-        "threads",
-    ):
-        assert f"\n  {key} " in run.stdout
-
-
 def test_bad_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert train_agent(["learner.goals.future=0.9"]) == 2
     assert "learner.goals: current + future + random must be 1, but are 1.41" in capsys.readouterr().err

@@ -105,17 +105,3 @@ def test_damage_is_reported_without_a_traceback() -> None:
     assert run.returncode == 2
     assert run.stderr.startswith("error: d.npz")
     assert "Traceback" not in run.stderr
-
-
-@pytest.mark.parametrize("name", ["collect_dataset", "inspect_dataset"])
-def test_help_is_light(name: str) -> None:
-    program = (
-        f"import sys; from qrl.scripts.{name} import main\n"
-        "try: main(['--help'])\n"
-        "finally: print(sorted({'torch', 'minigrid', 'matplotlib', 'minari'} & set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines()[-1] == "[]"
-    if name == "collect_dataset":
-        for key in CollectorSettings.model_fields:
-            assert f"\n  {key} " in run.stdout

@@ -1,0 +1,34 @@
+"""Every command's help answers at once and lists every key."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.settings import TrainSettings
+from envs.collector import CollectorSettings
+
+SCRIPTS = sorted(path.stem for path in (Path(__file__).parents[2] / "scripts").glob("[!_]*.py"))
+KEYS = {
+    "collect_dataset": list(CollectorSettings.model_fields),
+    "train_agent": [line.split()[0] for line in TrainSettings.help().splitlines()],
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_is_light_and_complete(script: str) -> None:
+    program = (
+        f"import sys; from qrl.scripts.{script} import main\n"
+        "try: main(['--help'])\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"torch", "minigrid", "matplotlib", "minari"} & set(run.stderr.split())
+    assert run.stdout.startswith(f"usage: {script.replace('_', '-')} ")
+    for key in KEYS.get(script, []):
+        assert f"\n  {key} " in run.stdout
+
+
+def test_nested_keys_are_listed() -> None:
+    assert {"dataset", "collector.epsilon", "model.name", "learner.goals.future"} <= set(KEYS["train_agent"])
