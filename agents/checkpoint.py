@@ -40,12 +40,12 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tenso
         file.write(data)
 
 
-def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Tensor]]:
+def load_checkpoint(path: Path, with_tensors: bool = True) -> tuple[Checkpoint, dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            content = _read_metadata(path, metadata)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no dict
+            content = _read_metadata(path, file.metadata() or {})
+            keys = list(file.keys()) if with_tensors else []
+            tensors = {key: file.get_tensor(key) for key in keys}
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read as a checkpoint: {error}") from error
     return Checkpoint.from_values(content, str(path), CheckpointError), tensors

@@ -43,8 +43,9 @@ class GoalSampler:
 
     def sample(self, size: int) -> Batch:
         """`size` transitions, uniform with replacement, each with a goal."""
-        place = self.sources[self.rng.integers(len(self.sources), size=size)]
-        goal = self._goal_places(place)
+        transition = self.rng.integers(len(self.sources), size=size)
+        place = self.sources[transition]
+        goal = self._goal_places(place, self.ends[transition])
         return Batch(
             states=torch.from_numpy(self.states[place]),
             actions=torch.from_numpy(self.actions[place]),
@@ -58,10 +59,10 @@ class GoalSampler:
         place = self.rng.integers(len(self.states), size=size)
         return torch.from_numpy(self.states[place]), torch.from_numpy(self._actions_at(place))
 
-    def _goal_places(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _goal_places(self, place: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
         size = len(place)
         kind = self.rng.random(size)
-        left = self.ends[np.searchsorted(self.sources, place)] - place  # at least 1
+        left = end - place  # at least 1
         if self.settings.offset == "uniform":
             ahead = 1 + (self.rng.random(size) * left).astype(np.int64)
         else:

@@ -1,6 +1,6 @@
 """Modified MBOLD: offline Q-learning of discounted distances D = gamma**d to relabelled goals.
 
-The targets (the paper's section 4.3, for a deterministic world with unit costs), with goals (g, a_g) as pairs:
+The targets, for a deterministic world with unit costs and goals (g, a_g) as pairs:
 
     y = 1                               if (s, a) = (g, a_g)
     y = gamma                           if s' = g otherwise

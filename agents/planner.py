@@ -30,7 +30,7 @@ def policy_table(steps_to_goal: NDArray[np.float32], seed: int) -> NDArray[np.in
     """(states, goals): the action with the fewest steps to go; ties by an order drawn for each state and goal."""
     actions = np.broadcast_to(np.arange(steps_to_goal.shape[-1]), steps_to_goal.shape)
     order = np.random.default_rng(seed).permuted(actions, axis=-1)
-    best = steps_to_goal == np.nanmin(steps_to_goal, axis=-1, keepdims=True)
+    best = steps_to_goal == steps_to_goal.min(axis=-1, keepdims=True)
     return np.where(best, order, -1).argmax(-1)
 
 

@@ -210,7 +210,7 @@ def train(folder: RunFolder, training: Training, stop: Callable[[], bool] = lamb
     """Train to the end, or until `stop()`, and yield each row of metrics; both ways end with a checkpoint."""
     learner = training.learner
     with folder.lock():
-        on_disk = load_checkpoint(folder.checkpoint)[0].step
+        on_disk = load_checkpoint(folder.checkpoint, with_tensors=False)[0].step
         if on_disk != learner.step:
             raise RunError(f"{folder.path} has gone on to step {on_disk} meanwhile; resume it again")
         if folder.complete.exists():
