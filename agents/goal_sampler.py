@@ -35,7 +35,7 @@ class GoalSampler:
         self.states = dataset.states.astype(np.int64)
         self.sources = dataset.sources
         # Where the trajectory of each transition ends: the place of its last state.
-        self.ends = np.repeat(dataset.offsets[1:] + np.arange(dataset.num_episodes), dataset.lengths)
+        self.ends = np.repeat(dataset.ends, dataset.lengths)
         # The action taken at each place; the last state of a trajectory has none.
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions

@@ -179,8 +179,8 @@ class Learner:
 
     def load_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
         for part in ("model", "target"):
-            getattr(self, part).load_state_dict(_below(tensors, part))
-        moments = _below(tensors, "optimizer")
+            getattr(self, part).load_state_dict(part_of(tensors, part))
+        moments = part_of(tensors, "optimizer")
         for name, parameter in self.model.named_parameters():
             keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in moments]
             if keys:
@@ -191,5 +191,6 @@ class Learner:
         self.step = step
 
 
-def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def part_of(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with `prefix`, without it."""
     return {key.removeprefix(f"{prefix}."): value for key, value in tensors.items() if key.startswith(f"{prefix}.")}

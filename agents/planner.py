@@ -1,10 +1,13 @@
 """The greedy 1-step planner: one policy table for a model, and how far it gets."""
 
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from envs.ground_truth import GroundTruth
@@ -13,10 +16,13 @@ from qrl.q_models.base import QModel
 MAX_STEPS = 300  # the paper's cap for planning
 _PAIRS_AT_ONCE = 2**14
 
+Ids = NDArray[np.int64]
+Steps = NDArray[np.float32]  # (states, goals, actions): the steps that remain to each goal after each action
+
 
 @torch.no_grad()
-def all_steps_to_goal(model: QModel, observations: Tensor) -> NDArray[np.float32]:
-    """(states, goals, actions): `steps_to_goal` between all states, computed in parts to bound the memory."""
+def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
+    """`steps_to_goal` between all states, computed in parts to bound the memory."""
     was_training = model.training
     model.eval()
     rows = model.encode(observations)
@@ -26,45 +32,143 @@ def all_steps_to_goal(model: QModel, observations: Tensor) -> NDArray[np.float32
     return torch.cat(parts).numpy()
 
 
-def policy_table(steps_to_goal: NDArray[np.float32], seed: int) -> NDArray[np.int64]:
-    """(states, goals): the action with the fewest steps to go; ties by an order drawn for each state and goal."""
-    actions = np.broadcast_to(np.arange(steps_to_goal.shape[-1]), steps_to_goal.shape)
-    order = np.random.default_rng(seed).permuted(actions, axis=-1)
-    best = steps_to_goal == steps_to_goal.min(axis=-1, keepdims=True)
-    return np.where(best, order, -1).argmax(-1)
+def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
+    """Every start with every goal that can be reached from it."""
+    starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")
+    reachable = np.isfinite(truth.distances[starts, goals])
+    return starts[reachable], goals[reachable]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What following a policy from every start to every goal comes to; fields are (tasks,)."""
+    """What following a policy comes to; fields are (tasks,).
+
+    steps: how many were taken, up to the cap where the goal was not reached.
+    cause: "" for a success. For a failure "blocked" where the last move changed nothing, because a wall or a door stops
+    it for ever; "loop" where the last state had been visited before; "cap" where the steps ran out on the way.
+    """
 
     success: NDArray[np.bool_]
-    steps: NDArray[np.int64]
+    steps: Ids
+    cause: NDArray[np.str_]
 
 
-def follow(
-    policy: NDArray[np.int64],
-    truth: GroundTruth,
-    starts: NDArray[np.int64],
-    goals: NDArray[np.int64],
-    max_steps: int = MAX_STEPS,
-) -> Outcome:
-    """Walk all tasks at once on the transition table."""
+class Policy(Protocol):
+    """Chooses an action for an observation and the observation of the goal; `deterministic`: always the same one."""
+
+    deterministic: bool
+
+    def act(self, observation: ArrayLike, goal: ArrayLike) -> int: ...
+
+
+class TablePolicy:
+    """An action for every two states that have a row in `observations`; for others ask `otherwise`."""
+
+    deterministic = True
+
+    def __init__(self, table: Ids, observations: NDArray[np.float32], otherwise: Policy) -> None:
+        self.table = table
+        self.otherwise = otherwise
+        self._ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
+
+    @classmethod
+    def greedy(
+        cls, steps: Steps, observations: NDArray[np.float32], seed: int, otherwise: Policy | None = None
+    ) -> Self:
+        """The action with the fewest steps to go; elsewhere, unless told otherwise, a random one."""
+        keys = state_keys(observations)
+        table = greedy_actions(steps, keys[:, None], keys[None], seed)
+        return cls(table, observations, otherwise or RandomPolicy(steps.shape[-1], seed))
+
+    def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
+        state, target = (self._ids.get(as_rows(row).tobytes()) for row in (observation, goal))
+        if state is None or target is None:
+            return self.otherwise.act(observation, goal)
+        return int(self.table[state, target])
+
+    def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+        """Walk all tasks at once on the transition table."""
+        last, steps = _walk(lambda states, goals: self.table[states, goals], truth, starts, goals, max_steps)
+        failed = np.flatnonzero(last != goals)
+        end, goals_left = last[failed], goals[failed]
+        # Such a walk has come round if and only if its last state had been visited before.
+        visited = np.zeros(len(failed), bool)
+        state = starts[failed]
+        for _ in range(max_steps):
+            visited |= state == end
+            state = truth.transitions[state, self.table[state, goals_left]]
+        stays = truth.transitions[end, self.table[end, goals_left]] == end
+        cause = np.full(len(starts), "", "<U7")
+        cause[failed] = np.where(visited, np.where(stays, "blocked", "loop"), "cap")
+        return Outcome(last == goals, steps, cause)
+
+
+class RandomPolicy:
+    """Uniformly random actions. Such a walk is never lost for good: all its failures are the cap's."""
+
+    deterministic = False
+
+    def __init__(self, num_actions: int, seed: int) -> None:
+        self.num_actions = num_actions
+        self.rng = np.random.default_rng(seed)
+
+    def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
+        return int(self.rng.integers(self.num_actions))
+
+    def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+        def choose(states: Ids, goals: Ids) -> Ids:
+            return self.rng.integers(self.num_actions, size=len(states))
+
+        last, steps = _walk(choose, truth, starts, goals, max_steps)
+        return Outcome(last == goals, steps, np.where(last == goals, "", "cap"))
+
+
+def _walk(
+    choose: Callable[[Ids, Ids], Ids], truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int
+) -> tuple[Ids, Ids]:
+    """The last state of each task and the steps taken."""
     state = starts.copy()
     steps = np.full(len(starts), max_steps)
     active = np.arange(len(starts))
     for step in range(max_steps):
-        state[active] = truth.transitions[state[active], policy[state[active], goals[active]]]
+        state[active] = truth.transitions[state[active], choose(state[active], goals[active])]
         arrived = state[active] == goals[active]
         steps[active[arrived]] = step + 1
         active = active[~arrived]
         if not len(active):
             break
-    return Outcome(state == goals, steps)
+    return state, steps
 
 
-def exhaustive_tasks(truth: GroundTruth) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every start with every goal that can be reached from it."""
-    starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")
-    reachable = np.isfinite(truth.distances[starts, goals])
-    return starts[reachable], goals[reachable]
+def as_rows(observations: ArrayLike) -> NDArray[np.float32]:
+    """Observations as datasets hold them: equal ones have equal bytes, because -0 becomes 0."""
+    return np.ascontiguousarray(observations, np.float32) + np.float32(0)
+
+
+def state_keys(observations: ArrayLike) -> NDArray[np.uint64]:
+    """A number for each observation (..., dim) that depends on nothing else."""
+    rows = as_rows(observations)
+    keys = [zlib.crc32(row.tobytes()) for row in rows.reshape(-1, rows.shape[-1])]
+    return np.array(keys, np.uint64).reshape(rows.shape[:-1])
+
+
+def greedy_actions(steps: Steps, states: NDArray[np.uint64], goals: NDArray[np.uint64], seed: int) -> Ids:
+    """The actions with the fewest steps to go, along the last axis.
+
+    Ties go by an order drawn for each state and goal, which are known by their keys: so a table of many states and
+    a single question have the same answer.
+    """
+    pair = (states << np.uint64(32)) ^ goals ^ np.uint64(seed % 2**64)
+    actions = np.arange(steps.shape[-1], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        order = _scramble(_scramble(pair)[..., None] + actions) | np.uint64(1)  # never 0, which is for what is not best
+    best = steps == steps.min(axis=-1, keepdims=True)
+    return np.where(best, order, np.uint64(0)).argmax(-1)
+
+
+def _scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The output function of the SplitMix64 generator, which makes near numbers unlike."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

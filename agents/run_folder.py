@@ -12,9 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from qrl.common.errors import FileError, RunError
+from qrl.common.errors import FileError, RegistryError, RunError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.settings import dump_yaml, read_config
+from qrl.registry import Registration, find
 
 _PACKAGES = ("qrl", "torch", "numpy", "gymnasium", "minigrid")
 
@@ -83,6 +84,20 @@ class RunFolder:
             return dict(json.loads(read_text(self.facts)))
         except (FileError, ValueError):
             return {}
+
+    def find_model(self, name: str) -> Registration:
+        """The registration of the run's model; if it is unknown, the message says where it came from."""
+        try:
+            return find(name)
+        except RegistryError as error:
+            raise RegistryError(
+                f"{error} (the run's model came from {self.read_facts().get('model_origin')})"
+            ) from None
+
+    def find_dataset(self) -> Path:
+        """The file that the run was trained on: named in the settings, or its own."""
+        named = self.read_config().get("dataset")
+        return self.dataset if named is None else Path(str(named))
 
     def write_facts(self, **facts: Any) -> None:
         """What the run was made with."""

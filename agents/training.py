@@ -23,7 +23,7 @@ from agents.settings import ModelSettings, TrainSettings, differences
 from envs.collector import collect
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth, ground_truth
-from qrl.common.errors import CheckpointError, ConfigError, RegistryError, RunError, TrainingError
+from qrl.common.errors import CheckpointError, ConfigError, RunError, TrainingError
 from qrl.registry import find
 from qrl.spec import QModelSpec
 
@@ -196,11 +196,8 @@ def resume(path: str | Path) -> tuple[RunFolder, Training]:
     """A run as its last checkpoint left it."""
     folder = RunFolder.existing(path)
     settings = TrainSettings.from_values(folder.read_config(), str(folder.config))
-    try:
-        find(settings.model.name)
-    except RegistryError as error:
-        raise RegistryError(f"{error} (the run's model came from {folder.read_facts().get('model_origin')})") from None
-    dataset = Dataset.load(settings.dataset if settings.dataset is not None else folder.dataset)
+    folder.find_model(settings.model.name)
+    dataset = Dataset.load(folder.find_dataset())
     training = Training.build(settings, dataset)
     training.restore(folder.checkpoint)
     return folder, training

@@ -102,10 +102,15 @@ class Dataset:
         return np.arange(self.num_transitions) + np.repeat(np.arange(self.num_episodes), self.lengths)
 
     @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """(episodes,): where the last state of each episode stands in `states`."""
+        ends: NDArray[np.int64] = self.offsets[1:] + np.arange(self.num_episodes)
+        return ends
+
+    @property
     def last_states(self) -> NDArray[np.int32]:
         """(episodes,): the state that each episode ends in."""
-        ends: NDArray[np.int64] = self.offsets[1:] + np.arange(self.num_episodes)
-        return self.states[ends]
+        return self.states[self.ends]
 
     @property
     def arrays(self) -> npz.Arrays:

@@ -107,6 +107,14 @@ class Layout:
         ids[self.cells[:, 1], self.cells[:, 0]] = np.arange(len(self.cells))
         return ids
 
+    def state_at(self, x: int, y: int) -> int:
+        """The state of a cell; what is a wall or outside is refused."""
+        inside = 0 <= x < self.width and 0 <= y < self.height
+        state = int(self.state_ids[y, x]) if inside else -1
+        if state < 0:
+            raise LayoutError(f"{self.name}: ({x}, {y}) is {'a wall' if inside else 'outside the layout'}")
+        return state
+
     @cached_property
     def characters(self) -> NDArray[np.str_]:
         """(states,): the character of every state."""

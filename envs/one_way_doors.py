@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from envs.ground_truth import ground_truth
 from envs.layout import MOVES, OBSERVATION_DIM, Layout, load_layout, opposite
-from qrl.common.errors import UserError
+from qrl.common.errors import LayoutError, UserError
 
 Observation = dict[str, NDArray[np.float32]]
 
@@ -134,11 +134,10 @@ class OneWayDoorsEnv(MiniGridEnv):
             x, y = (int(value) for value in position)
         except (TypeError, ValueError):
             raise UserError(f"reset options: {key} must be a cell (x, y), not {position!r}") from None
-        inside = 0 <= x < self.width and 0 <= y < self.height
-        state = self._state_at((x, y)) if inside else -1
-        if state < 0:
-            raise UserError(f"reset options: {key} {(x, y)} is {'a wall' if inside else 'outside the layout'}")
-        return state
+        try:
+            return self.layout.state_at(x, y)
+        except LayoutError as error:
+            raise UserError(f"reset options: {key}: {error}") from None
 
     def _draw(self, key: str, choices: NDArray[np.int64]) -> int:
         if not len(choices):

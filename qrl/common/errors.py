@@ -43,3 +43,7 @@ class RegistryError(UserError):
 
 class ContractError(UserError):
     """A Q-model that does not do what the contract says."""
+
+
+class WorldError(UserError):
+    """An environment, or a task in it, that cannot be planned in."""

@@ -4,24 +4,40 @@ import torch
 
 from agents.evaluation import score
 from agents.observations import fit_scaling
-from agents.planner import all_steps_to_goal, exhaustive_tasks, follow, policy_table
+from agents.planner import (
+    Ids,
+    Outcome,
+    RandomPolicy,
+    TablePolicy,
+    all_steps_to_goal,
+    exhaustive_tasks,
+    greedy_actions,
+    state_keys,
+)
+from agents.references import oracle_steps
 from envs.ground_truth import GroundTruth, ground_truth
-from envs.layout import load_layout
+from envs.layout import Layout, load_layout
 from qrl import QModelSpec, make_q_model
 from qrl.q_models import QModel
 
+UP, RIGHT, DOWN, LEFT = range(4)
 
-def oracle(truth: GroundTruth) -> np.ndarray:
-    """(states, goals, actions): the true steps that remain after each action."""
-    return truth.distances[truth.transitions].transpose(0, 2, 1)
+
+def table_policy(truth: GroundTruth, table: Ids) -> TablePolicy:
+    return TablePolicy(table, truth.layout.observations, RandomPolicy(4, 0))
+
+
+def oracle(truth: GroundTruth) -> TablePolicy:
+    return TablePolicy.greedy(oracle_steps(truth), truth.layout.observations, seed=0)
 
 
 @pytest.mark.parametrize("layout", ["six-rooms", "traps", "corridor"])
 def test_the_true_distances_reach_every_goal_on_shortest_ways(layout: str) -> None:
     truth = ground_truth(load_layout(layout))
     starts, goals = exhaustive_tasks(truth)
-    outcome = follow(policy_table(oracle(truth), seed=0), truth, starts, goals)
+    outcome = oracle(truth).walk(truth, starts, goals)
     assert outcome.success.all()
+    assert (outcome.cause == "").all()
     np.testing.assert_array_equal(outcome.steps, truth.distances[starts, goals])
 
 
@@ -30,27 +46,88 @@ def test_tasks_are_all_starts_with_all_goals_they_can_reach() -> None:
     assert len(starts) == len({*zip(starts.tolist(), goals.tolist(), strict=True)}) == 9180
 
 
-def test_a_policy_that_walks_into_a_wall_fails() -> None:
-    truth = ground_truth(load_layout("corridor"))
-    up = np.zeros((len(truth.transitions), len(truth.transitions)), int)
-    outcome = follow(up, truth, truth.layout.starts, truth.layout.goals, max_steps=7)
-    assert (outcome.success.tolist(), outcome.steps.tolist()) == ([False], [7])
+def walk_row(actions: list[int], max_steps: int) -> Outcome:
+    """Follow one action for each cell of a row of four, from its first cell to its last."""
+    truth = ground_truth(Layout("######\n#S..G#\n######"))
+    table = np.tile(np.array(actions)[:, None], 4)
+    return table_policy(truth, table).walk(truth, np.array([0]), np.array([3]), max_steps)
 
 
-def test_the_cap_is_kept() -> None:
-    truth = ground_truth(load_layout("corridor"))
-    policy = policy_table(oracle(truth), seed=0)
-    for cap, success in ((2, False), (3, True)):
-        assert follow(policy, truth, truth.layout.starts, truth.layout.goals, cap).success.tolist() == [success]
+@pytest.mark.parametrize(
+    ("actions", "max_steps", "cause"),
+    [
+        ([RIGHT, RIGHT, RIGHT, UP], 3, ""),
+        ([RIGHT, RIGHT, RIGHT, UP], 2, "cap"),
+        ([RIGHT, UP, RIGHT, UP], 9, "blocked"),
+        ([RIGHT, UP, RIGHT, UP], 2, "blocked"),
+        ([RIGHT, UP, RIGHT, UP], 1, "cap"),  # it is there, but has not pushed against the wall yet
+        ([LEFT, RIGHT, RIGHT, UP], 1, "blocked"),
+        ([RIGHT, RIGHT, LEFT, UP], 9, "loop"),
+        ([RIGHT, RIGHT, LEFT, UP], 3, "loop"),
+        ([RIGHT, RIGHT, LEFT, UP], 2, "cap"),  # it has not come back yet
+    ],
+)
+def test_causes_of_failure(actions: list[int], max_steps: int, cause: str) -> None:
+    outcome = walk_row(actions, max_steps)
+    assert outcome.cause.tolist() == [cause]
+    assert outcome.success.tolist() == [cause == ""]
+    assert outcome.steps.tolist() == [max_steps]
+
+
+def test_random_walks_fail_only_by_the_cap() -> None:
+    truth = ground_truth(load_layout("six-rooms"))
+    starts, goals = exhaustive_tasks(truth)
+    outcome = RandomPolicy(4, 0).walk(truth, starts, goals)
+    assert 0.1 < outcome.success.mean() < 0.4
+    assert set(outcome.cause[~outcome.success]) == {"cap"}
+    again = RandomPolicy(4, 0).walk(truth, starts, goals)
+    np.testing.assert_array_equal(outcome.steps, again.steps)
 
 
 def test_ties_are_broken_by_the_seed_and_evenly() -> None:
     steps = np.zeros((100, 100, 4), np.float32)
     steps[..., 3] = 1
-    policy = policy_table(steps, seed=0)
-    assert np.bincount(policy.ravel(), minlength=4) / policy.size == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0], abs=0.02)
-    np.testing.assert_array_equal(policy, policy_table(steps, seed=0))
-    assert (policy != policy_table(steps, seed=1)).mean() > 0.5
+    keys = state_keys(np.random.default_rng(0).normal(size=(100, 5)))
+
+    def chosen(seed: int) -> Ids:
+        return greedy_actions(steps, keys[:, None], keys[None], seed)
+
+    shares = np.bincount(chosen(0).ravel(), minlength=4) / 10_000
+    assert shares == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0], abs=0.02)
+    np.testing.assert_array_equal(chosen(0), chosen(0))
+    assert (chosen(0) != chosen(1)).mean() > 0.5
+    assert (chosen(0) != chosen(0).T).mean() > 0.5  # the order of state and goal counts
+    # A single question has the answer of the table, whatever the place of its states in it.
+    assert greedy_actions(steps[7, 9], keys[7], keys[9], 0) == chosen(0)[7, 9]
+
+
+def test_infinite_steps_are_ties() -> None:
+    steps = np.full((1, 1, 4), np.inf, np.float32)
+    keys = state_keys(np.zeros((1, 2)))
+    assert greedy_actions(steps, keys[:, None], keys[None], 0) in range(4)
+
+
+def test_a_table_knows_its_states_by_their_observations() -> None:
+    truth = ground_truth(load_layout("corridor"))
+    policy = oracle(truth)
+    observations = truth.layout.observations
+    for state in range(len(observations)):
+        for goal in range(len(observations)):
+            assert policy.act(observations[state], observations[goal].tolist()) == policy.table[state, goal]
+
+    class Elsewhere:
+        deterministic = True
+
+        def act(self, observation: object, goal: object) -> int:
+            return 77
+
+    policy.otherwise = Elsewhere()
+    assert policy.act(observations[0], observations[0] + 0.5) == 77
+    assert policy.act(observations[0] + 0.5, observations[0]) == 77
+
+
+def test_minus_zero_is_zero() -> None:
+    assert state_keys([[0.0, 1.0]]) == state_keys([[-0.0, 1.0]])
 
 
 def test_all_steps_equal_asking_pair_by_pair() -> None:
@@ -76,7 +153,7 @@ def test_score_by_hand() -> None:
             return torch.arange(len(observations))
 
         def steps_to_goal(self, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-            return torch.tensor(oracle(truth))[state, goal] - 0.5
+            return torch.tensor(oracle_steps(truth))[state, goal] - 0.5
 
     found = score(Off(QModelSpec(18, 4, 0.95)), torch.tensor(truth.layout.observations), truth, seed=0)
     assert found == {"success_rate": 1.0, "distance_error": -0.5, "distance_absolute_error": 0.5}

@@ -1,0 +1,112 @@
+"""A trained model for use: distances, steps to a goal and actions for plain observations."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from agents.checkpoint import Checkpoint, load_checkpoint
+from agents.mbold import part_of
+from agents.observations import Scaling
+from agents.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
+from agents.run_folder import RunFolder
+from qrl.common.errors import CheckpointError, ConfigError, ShapeError
+from qrl.q_models.base import QModel
+from qrl.registry import Registration
+from qrl.spec import QModelSpec
+
+
+class Agent:
+    """Observations are arrays (..., observation_dim) as in the dataset; all leading dimensions broadcast.
+
+    `seed` decides between actions that are equally good.
+    """
+
+    deterministic = True
+
+    def __init__(self, model: QModel, scaling: Scaling, seed: int = 0) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.scaling = scaling
+        self.seed = seed
+
+    def __repr__(self) -> str:
+        return f"Agent({type(self.model).__name__}, {self.model.spec})"
+
+    def distance(
+        self,
+        observation: ArrayLike,
+        goal: ArrayLike,
+        action: ArrayLike | None = None,
+        goal_action: ArrayLike | None = None,
+    ) -> NDArray[np.float32]:
+        """The learned d((s, a), (g, a')); an action that is not given means "all" and adds an axis, a's before a''s."""
+        given = (None if each is None else torch.as_tensor(np.asarray(each)) for each in (action, goal_action))
+        first, second = given
+        return self._ask(lambda s, g: self.model.distance(s, first, g, second), observation, goal)
+
+    def steps_to_goal(self, observation: ArrayLike, goal: ArrayLike) -> NDArray[np.float32]:
+        """(..., actions): the learned number of steps that remain to the goal after each action."""
+        return self._ask(self.model.steps_to_goal, observation, goal)
+
+    def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
+        """The action with the fewest steps to go, for one observation and one goal."""
+        steps = self.steps_to_goal(observation, goal)
+        if steps.ndim != 1:
+            raise ShapeError("act: give one observation and one goal; for many, take the argmin of steps_to_goal")
+        return int(greedy_actions(steps, state_keys(observation), state_keys(goal), self.seed))
+
+    def all_steps_to_goal(self, observations: NDArray[np.float32]) -> Steps:
+        """(states, goals, actions): `steps_to_goal` between all of some states."""
+        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
+
+    @torch.no_grad()
+    def _ask(
+        self, question: Callable[[Tensor, Tensor], Tensor], observation: ArrayLike, goal: ArrayLike
+    ) -> NDArray[np.float32]:
+        answer: NDArray[np.float32] = question(self._encode(observation), self._encode(goal)).float().numpy()
+        return answer
+
+    def _encode(self, observation: ArrayLike) -> Tensor:
+        rows = as_rows(observation)
+        size = self.model.spec.observation_dim
+        if rows.ndim == 0 or rows.shape[-1] != size:
+            raise ShapeError(f"observations have the shape {rows.shape}, but the model needs (..., {size})")
+        encoded = self.model.encode(self.scaling(torch.from_numpy(rows.reshape(-1, size))))
+        return encoded.reshape(*rows.shape[:-1], *encoded.shape[1:])
+
+
+def load_agent(folder: RunFolder, path: str | Path | None = None, seed: int = 0) -> tuple[Agent, Checkpoint]:
+    """The agent of a run folder, with what its checkpoint says. All comes from the checkpoint; no code is run."""
+    path = folder.checkpoint if path is None else Path(path)
+    checkpoint, tensors = load_checkpoint(path)
+    registration = folder.find_model(checkpoint.model_name)
+    spec = QModelSpec(checkpoint.observation_dim, checkpoint.num_actions, checkpoint.discount)
+    weights = part_of(tensors, "model")
+    try:
+        _check_sizes(registration, spec, checkpoint.model_params, weights)
+        model = registration.make(spec, checkpoint.model_params)
+        model.load_state_dict(weights)
+        scaling = Scaling(*(tensors[f"observations.{name}"] for name in ("mean", "scale")))
+        scaling(torch.zeros(1, spec.observation_dim))
+    except (ConfigError, RuntimeError, KeyError) as error:
+        raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
+    return Agent(model, scaling, seed), checkpoint
+
+
+def _check_sizes(
+    registration: Registration, spec: QModelSpec, params: dict[str, Any], weights: dict[str, Tensor]
+) -> None:
+    """Before a model takes memory, compare the sizes that its parameters ask for with those in the file."""
+    with torch.device("meta"):
+        try:
+            wanted = registration.make(spec, params).state_dict()
+        except NotImplementedError:  # a plugin that needs real numbers to be made: its own code decides
+            return
+    for name, tensor in wanted.items():
+        if name not in weights or weights[name].shape != tensor.shape:
+            found = tuple(weights[name].shape) if name in weights else "missing"
+            raise RuntimeError(f"{name} should have the shape {tuple(tensor.shape)}, but is {found}")

@@ -1,0 +1,201 @@
+"""Pictures of an evaluation: distance maps with greedy arrows, estimates against the truth, success by distance."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from agents.diagnostics import reachable_pairs, seen_goals
+from agents.evaluation import Cell, Evaluator, Subject
+from agents.planner import Ids, TablePolicy
+from agents.references import oracle_steps
+from agents.results import REFERENCES, Evaluation, Results
+from envs.dataset import Dataset
+from envs.ground_truth import GroundTruth
+from envs.layout import MOVES
+from envs.pictures import draw_map, save_figure
+
+_LOST = "#e6002e"
+_ARROW: dict[str, Any] = {
+    "angles": "xy",
+    "scale_units": "xy",
+    "scale": 1,
+    "units": "xy",
+    "pivot": "middle",
+    "zorder": 3,
+}
+
+
+def evaluation_pictures(
+    evaluator: Evaluator, subject: Subject, evaluation: Evaluation, folder: Path, goal: Cell | None = None
+) -> list[Path]:
+    """All pictures that can be made of an evaluation; `goal` is that of the distance map."""
+    made = []
+    truth = evaluator.truth
+    if truth is not None and subject.steps is not None:
+        _, state = evaluator.task(None, goal)
+        made = [folder / "distance-map.png", folder / "estimates.png"]
+        distance_maps(subject, truth, state, made[0])
+        estimates_picture(subject, truth, evaluator.dataset, made[1])
+    if evaluation.success_by_distance:
+        made.append(folder / "success.png")
+        success_picture([evaluation, *evaluation.references.values()], made[-1])
+    return made
+
+
+def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | Path) -> None:
+    """Learned and true distance from every state to a goal and their difference, with the greedy actions."""
+    assert subject.steps is not None
+    assert isinstance(subject.policy, TablePolicy)
+    elsewhere = np.arange(len(truth.distances)) != goal
+    learned = np.where(elsewhere, subject.steps[:, goal].min(-1) + 1, 0)
+    exact = truth.distances[:, goal]
+    finite = np.isfinite(exact)
+    shown = np.where(finite, exact, np.nan)
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": exact[finite].max()}
+    difference = np.where(finite & np.isfinite(learned), learned - shown, np.nan)
+    extreme = max(1.0, float(np.nanmax(np.abs(difference))))
+    optimal = TablePolicy.greedy(oracle_steps(truth), truth.layout.observations, seed=0)
+    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    drawn = draw_map(left, truth.layout, np.where(np.isfinite(learned), learned, np.nan), **scale)
+    lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
+    reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
+    left.set_title(f"learned: {reached}")
+    figure.colorbar(drawn, ax=left, shrink=0.75, label="steps to the goal")
+    drawn = draw_map(middle, truth.layout, shown, **scale)
+    _draw_policy(middle, truth, optimal.table[:, goal], goal, finite)
+    middle.set_title("true" + ("" if finite.all() else " (white: no way)"))
+    figure.colorbar(drawn, ax=middle, shrink=0.75, label="steps to the goal")
+    drawn = draw_map(right, truth.layout, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
+    _draw_goal(right, truth, goal)
+    right.set_title(f"learned - true (mean {np.nanmean(difference):+.1f} steps)")
+    figure.colorbar(drawn, ax=right, shrink=0.75, label="red: estimated too long, blue: too short")
+    x, y = truth.layout.cells[goal]
+    figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.layout.name}")
+    figure.legend(handles=_legend(), loc="outside lower center", ncols=5, frameon=False)
+    save_figure(figure, path)
+
+
+def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Draw an action for every state; returns the states from which the goal is never reached."""
+    states = np.arange(len(actions))
+    following = truth.transitions[states, actions]
+    following[goal] = goal
+    end = states
+    for _ in states:  # long enough to be on a loop, or at the goal
+        end = following[end]
+    lost = end != goal
+    loops = np.isin(states, end[lost])
+    x, y = truth.layout.cells.T
+    move = MOVES[actions] * 0.62
+    # The arrow of a door shows already where it leads to.
+    through_door = actions == truth.layout.headings
+    moving = drawn & (states != goal) & (following != states) & ~(through_door & ~lost)
+    for chosen, colour, width in (
+        (moving & ~lost, "white", 0.09),
+        (moving & lost & ~loops, _LOST, 0.09),
+        (moving & loops, _LOST, 0.2),
+    ):
+        ax.quiver(
+            x[chosen], y[chosen], move[chosen, 0], move[chosen, 1],
+            color=colour, width=width, edgecolor="black", linewidth=0.35, **_ARROW,
+        )  # fmt: skip
+    stopped = drawn & (states != goal) & (following == states)
+    side = move[stopped] * 0.6
+    ax.plot(x[stopped] + side[:, 0], y[stopped] + side[:, 1], "X", color=_LOST, ms=6, mec="black", mew=0.4, zorder=3)
+    _draw_goal(ax, truth, goal)
+    return lost
+
+
+def _draw_goal(ax: Axes, truth: GroundTruth, goal: int) -> None:
+    ax.plot(*truth.layout.cells[goal], "*", color="gold", ms=17, mec="black", mew=1, zorder=4)
+
+
+def _legend() -> list[Line2D]:
+    def entry(marker: str, colour: str, label: str, size: float = 9) -> Line2D:
+        return Line2D([], [], ls="", marker=marker, color=colour, mec="black", mew=0.5, ms=size, label=label)
+
+    return [
+        entry(r"$\rightarrow$", "white", "greedy action that leads to the goal", 13),
+        entry(r"$\rightarrow$", _LOST, "that never does", 13),
+        entry(r"$\Rightarrow$", _LOST, "inside a loop", 15),
+        entry("X", _LOST, "move blocked by a wall or door"),
+        entry(r"$\rightarrow$", "black", "one-way door (framed cell): passable along its arrow and sideways", 13),
+    ]
+
+
+def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, path: str | Path) -> None:
+    """Estimated against true steps to the goal, for pairs seen and unseen in the data."""
+    assert subject.steps is not None
+    exact = oracle_steps(truth)
+    reachable = reachable_pairs(exact)
+    seen = seen_goals(dataset)
+    top = 1.25 * float(exact[reachable].max())
+    figure = Figure(figsize=(12, 5.4), layout="constrained")
+    for ax, chosen, title in zip(
+        figure.subplots(1, 2, sharey=True), (reachable & seen, reachable & ~seen), ("seen", "unseen"), strict=True
+    ):
+        _draw_density(ax, exact[chosen], subject.steps[chosen], top)
+        ax.set_title(f"{chosen.sum():,} pairs {title} within a trajectory of the data")
+        ax.set_xlabel("true steps to the goal")
+    figure.axes[0].set_ylabel("estimated steps to the goal")
+    figure.axes[0].legend(loc="upper left")
+    figure.suptitle(f"{subject.name}: estimates against the truth, for every state, action and goal")
+    save_figure(figure, path)
+
+
+def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
+    longest = int(exact.max()) if len(exact) else 1
+    bins = (np.arange(longest + 2) - 0.5, np.linspace(min(-1.0, 0.0), top, 120))
+    if len(exact):
+        # What lies beyond the picture is drawn on its edge.
+        *_, image = ax.hist2d(exact, np.clip(estimate, bins[1][0], top), bins=bins, norm=LogNorm(), cmap="Blues")
+        ax.figure.colorbar(image, ax=ax, label="pairs")
+        values = np.unique(exact)
+        quantiles = [np.quantile(estimate[exact == value], (0.1, 0.5, 0.9)) for value in values]
+        low, middle, high = np.transpose(quantiles)
+        ax.plot(values, middle, color="#d95f02", lw=2, label="median")
+        ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")
+        ax.plot(values, high, color="#d95f02", lw=1, ls=":")
+    ax.plot([0, longest], [0, longest], color="black", lw=1, label="truth")
+    ax.set_ylim(bins[1][0], top)
+
+
+def success_picture(results: Sequence[Results], path: str | Path) -> None:
+    """Success rate by the true distance of the tasks, a line for each planner."""
+    figure = Figure(figsize=(9.5, 5), layout="constrained")
+    ax = figure.subplots()
+    for each in results:
+        buckets = each.success_by_distance
+        style: dict[str, Any] = {"lw": 2.2, "marker": "o"}
+        if each.name in REFERENCES:
+            style = _REFERENCE_STYLES[each.name]
+        middle = [(bucket.low + bucket.high) / 2 for bucket in buckets]
+        label = f"{each.name} ({each.success_rate:.3f})"
+        ax.plot(middle, [bucket.success_rate for bucket in buckets], label=label, **style)
+    longest = max(results, key=lambda each: len(each.success_by_distance)).success_by_distance
+    ax.set_xticks(
+        [(bucket.low + bucket.high) / 2 for bucket in longest],
+        [f"{bucket.low}-{bucket.high}\n({bucket.tasks:,})" for bucket in longest],
+    )
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel("true distance from start to goal (number of tasks)")
+    ax.set_ylabel("success rate (in brackets: over all tasks)")
+    ax.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    save_figure(figure, path)
+
+
+# The oracle is drawn on top and thin: others often lie below it.
+_REFERENCE_STYLES: dict[str, dict[str, Any]] = {
+    "oracle": {"lw": 1, "ls": ":", "color": "black", "zorder": 5},
+    "random": {"lw": 1.4, "ls": "--", "marker": ".", "color": "0.6"},
+    "empirical-graph": {"lw": 3, "ls": "--", "color": "#c9a227", "zorder": 1},
+}

@@ -1,0 +1,145 @@
+"""Episodes in a real environment: any gymnasium environment with goals and Discrete actions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from PIL import Image
+from tqdm import tqdm
+
+import envs  # noqa: F401 - registers the environment
+from agents.planner import MAX_STEPS, Ids, Outcome, Policy
+from envs.dataset import ENV_ID, Spaces
+from envs.layout import Layout
+from qrl.common.errors import WorldError
+from qrl.common.files import atomic_write
+
+Env = gymnasium.Env[Any, Any]
+Frame = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """observations: T + 1 of them; cause: as in `Outcome`, or "ended" where the world ended it short of the goal."""
+
+    observations: list[NDArray[np.float32]]
+    actions: list[int]
+    success: bool
+    cause: str
+    frames: list[Frame]
+
+
+def open_env(env_id: str, **options: Any) -> Env:
+    try:
+        env: Env = gymnasium.make(env_id, **options)
+    except WorldError:
+        raise
+    except Exception as error:  # whatever an environment of a user does wrong, the message names it
+        raise WorldError(
+            f"the environment {env_id} cannot be made: {type(error).__name__}: {error}; "
+            "name one that is registered, as ID or module:ID"
+        ) from error
+    return env
+
+
+def check_env(env: Env, wanted: Spaces) -> None:
+    """Refuse an environment whose observations, goals or actions are not those that a model was made for."""
+    space, actions = env.observation_space, env.action_space
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if not isinstance(actions, spaces.Discrete) or actions.start != 0:
+        raise WorldError(f"{name}: the action space must be Discrete from 0, but is {actions}")
+    if actions.n != wanted.num_actions:
+        raise WorldError(f"{name} has {actions.n} actions, but the data has {wanted.num_actions}")
+    if not isinstance(space, spaces.Dict) or not {"observation", "desired_goal"} <= set(space.keys()):
+        raise WorldError(f"{name}: observations must be a Dict with observation and desired_goal, but are {space}")
+    for key in ("observation", "desired_goal"):
+        size = int(np.prod(space[key].shape or ()))
+        if size != wanted.observation_dim:
+            raise WorldError(
+                f"{name}: {key} has {size} numbers, but the data's observations have {wanted.observation_dim}; "
+                "goals are states here, described as observations are"
+            )
+
+
+def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, **reset: Any) -> Episode:
+    """One episode, with frames where the environment renders arrays; `reset` goes to env.reset."""
+    observation, info = env.reset(**reset)
+    path = [_flat(observation, "observation")]
+    actions: list[int] = []
+    frames = [_frame(env)] if env.render_mode == "rgb_array" else []
+    success = terminated = truncated = False
+    while not (success or terminated or truncated) and len(actions) < max_steps:
+        actions.append(policy.act(path[-1], _flat(observation, "desired_goal")))
+        observation, _, terminated, truncated, info = env.step(actions[-1])
+        success = bool(info.get("is_success", info.get("success", terminated)))
+        path.append(_flat(observation, "observation"))
+        if frames:
+            frames.append(_frame(env))
+    cause = "" if success else "ended" if terminated else _cause(path) if policy.deterministic else "cap"
+    return Episode(path, actions, success, cause, frames)
+
+
+def _flat(observation: dict[str, Any], key: str) -> NDArray[np.float32]:
+    return np.asarray(observation[key], np.float32).ravel()
+
+
+def _frame(env: Env) -> Frame:
+    return np.asarray(env.render(), np.uint8)
+
+
+def _cause(path: list[NDArray[np.float32]]) -> str:
+    *before, last = (row.tobytes() for row in path)
+    if before[-1] == last:
+        return "blocked"
+    return "loop" if last in before else "cap"
+
+
+def play_tasks(layout: Layout, policy: Policy, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> list[Episode]:
+    """Tasks of a layout, one after the other, in qrl/OneWayDoors-v0."""
+    env = open_env(ENV_ID, layout=layout, max_steps=max_steps)
+    tasks = [
+        {"start": layout.cells[start], "goal": layout.cells[goal]} for start, goal in zip(starts, goals, strict=True)
+    ]
+    return [play(env, policy, max_steps, options=task) for task in _progress(tasks)]
+
+
+def play_seeds(env: Env, policy: Policy, episodes: int, seed: int, max_steps: int = MAX_STEPS) -> list[Episode]:
+    """Tasks that an environment draws itself, from seeds that follow from `seed`."""
+    seeds = np.random.default_rng(seed).integers(2**31, size=episodes).tolist()
+    return [play(env, policy, max_steps, seed=each) for each in _progress(seeds)]
+
+
+def _progress(tasks: Sequence[Any]) -> "tqdm[Any]":
+    return tqdm(tasks, desc="planning", unit=" episodes", disable=None, leave=False)
+
+
+def outcome(episodes: Sequence[Episode]) -> Outcome:
+    return Outcome(
+        np.array([episode.success for episode in episodes]),
+        np.array([len(episode.actions) for episode in episodes]),
+        np.array([episode.cause for episode in episodes]),
+    )
+
+
+def save_gif(episode: Episode, path: str | Path, milliseconds: int = 150) -> None:
+    """The episode as an endless GIF; a loop is shown until it has closed, not up to the cap."""
+    first, *others = (Image.fromarray(frame) for frame in episode.frames[: _closed(episode)])
+    pauses = [milliseconds] * len(others) + [10 * milliseconds]
+    with atomic_write(path) as file:
+        first.save(file, "GIF", save_all=True, append_images=others, duration=pauses, loop=0)
+
+
+def _closed(episode: Episode) -> int:
+    """How many frames show the episode up to some steps after the first return to a state, if it never gets out."""
+    if episode.cause in {"loop", "blocked"}:
+        seen: set[bytes] = set()
+        for step, row in enumerate(episode.observations):
+            if row.tobytes() in seen and row.tobytes() == episode.observations[-1].tobytes():
+                return step + 5
+            seen.add(row.tobytes())
+    return len(episode.frames)

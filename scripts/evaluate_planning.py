@@ -1,0 +1,109 @@
+"""Plan with a trained agent and score it: success, causes of failure, and its distances against the truth."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qrl.scripts._planning import add_planning_arguments, cell, prepare
+
+from agents.results import REFERENCES, Evaluation, keys_help
+from qrl.common.commands import command, new_parser
+from qrl.common.errors import ConfigError
+from qrl.common.files import atomic_write, check_output
+
+if TYPE_CHECKING:
+    from agents.evaluation import Evaluator, Subject
+
+PICTURES = ("distance-map.png", "estimates.png", "success.png")
+
+
+def _parser() -> ArgumentParser:
+    parser = new_parser("evaluate-planning", __doc__)
+    add = parser.add_argument
+    add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not")
+    add("--checkpoint", metavar="FILE", help="a checkpoint of the run, in place of its last one")
+    add("--reference", choices=list(REFERENCES), help="evaluate this in place of RUN; needs --dataset")
+    add("--dataset", metavar="FILE", help="dataset to evaluate on, in place of the run's own")
+    add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
+    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there")
+    add("--gif", metavar="FILE", help="one task as a GIF")
+    add("--start", type=cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
+    add("--json", metavar="FILE", help="write all results, with the keys below")
+    add_planning_arguments(parser)
+    parser.epilog = f"keys of the JSON (null: does not exist):\n{keys_help()}"
+    return parser
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> None:
+    args = _parser().parse_args(argv)
+    _check_arguments(args)
+    prepare(args)
+
+    # Imported only now, so that --help answers without torch.
+    from agents.evaluation import Evaluator
+    from agents.rollout import open_env
+    from agents.summary import text_table
+    from agents.trained_run import TrainedRun
+    from envs.dataset import Dataset
+
+    trained = None
+    if args.reference is None:
+        trained = TrainedRun.open(args.run, args.checkpoint, args.dataset, args.seed)
+    dataset = trained.dataset if trained is not None else Dataset.load(args.dataset)
+    env = None if args.env is None else open_env(args.env)
+    evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
+    subject = evaluator.agent(trained.agent, trained.name) if trained else evaluator.reference(args.reference)
+    results = evaluator.score(subject)
+    beside = [evaluator.score(other) for other in evaluator.references() if other.name != subject.name]
+    evaluation = Evaluation(
+        **dict(results),
+        **(trained.facts if trained else {}),
+        dataset=repr(dataset),
+        dataset_hash=dataset.content_hash,
+        notices=[*(trained.notices if trained else []), *evaluator.notices],
+        references={each.name: each for each in beside},
+    )
+    if trained:
+        trained.log(results)
+    for notice in evaluation.notices:
+        print(f"note: {notice}", file=sys.stderr)
+    print(text_table([results, *beside]))
+    if args.json is not None:
+        with atomic_write(args.json) as file:
+            file.write(evaluation.model_dump_json(indent=2).encode())
+        print(f"wrote {args.json}")
+    _draw(args, evaluator, subject, evaluation)
+
+
+def _check_arguments(args: Namespace) -> None:
+    if (args.run is None) == (args.reference is None):
+        raise ConfigError("name either the folder of a training run or --reference")
+    if args.reference is not None and args.dataset is None:
+        raise ConfigError("--reference needs the data of its world: name it with --dataset")
+    if args.reference is not None and args.checkpoint is not None:
+        raise ConfigError("--checkpoint belongs to a training run: leave it out with --reference")
+    if args.json is not None:
+        check_output(args.json, ".json", args.force)
+    if args.gif is not None:
+        check_output(args.gif, ".gif", args.force)
+    if args.pictures is not None:
+        for name in PICTURES:
+            check_output(Path(args.pictures) / name, ".png", args.force)
+
+
+def _draw(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: Evaluation) -> None:
+    if args.pictures is not None:
+        from agents.pictures import evaluation_pictures
+
+        drawn = evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal)
+        for path in drawn:
+            print(f"wrote {path}")
+    if args.gif is not None:
+        from agents.rollout import save_gif
+
+        episode = evaluator.play(subject.policy, args.start, args.goal)
+        save_gif(episode, args.gif)
+        print(f"wrote {args.gif}: {episode.cause or 'success'} after {len(episode.actions)} steps")
