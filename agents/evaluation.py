@@ -207,13 +207,13 @@ class Evaluator:
                 raise WorldError("an environment of your own draws its tasks itself: leave out start and goal")
             if self.env.render_mode != "rgb_array":
                 raise WorldError("the environment gives no frames: make it with render_mode='rgb_array'")
-            return play(self.env, policy, self.max_steps, seed=self.seed)
+            return play(self.env, policy, self.max_steps, render=True, seed=self.seed)
         state, target = self.task(start, goal)
         assert self.truth is not None
         layout = self.truth.layout
         env = open_env(ENV_ID, layout=layout, max_steps=self.max_steps, render_mode="rgb_array", tile_size=20)
         options = {"start": layout.cells[state], "goal": layout.cells[target]}
-        return play(env, policy, self.max_steps, options=options)
+        return play(env, policy, self.max_steps, render=True, options=options)
 
     def _plan(self, policy: Policy) -> Planning:
         if self.env is not None:

@@ -153,10 +153,10 @@ def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, pa
 
 def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
     longest = int(exact.max()) if len(exact) else 1
-    bins = (np.arange(longest + 2) - 0.5, np.linspace(min(-1.0, 0.0), top, 120))
+    bins = (np.arange(longest + 2) - 0.5, np.linspace(-1, top, 120))
+    estimate = np.clip(estimate, -1, top)  # what lies beyond the picture is drawn on its edge
     if len(exact):
-        # What lies beyond the picture is drawn on its edge.
-        *_, image = ax.hist2d(exact, np.clip(estimate, bins[1][0], top), bins=bins, norm=LogNorm(), cmap="Blues")
+        *_, image = ax.hist2d(exact, estimate, bins=bins, norm=LogNorm(), cmap="Blues")
         ax.figure.colorbar(image, ax=ax, label="pairs")
         values = np.unique(exact)
         quantiles = [np.quantile(estimate[exact == value], (0.1, 0.5, 0.9)) for value in values]
@@ -165,7 +165,7 @@ def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.flo
         ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")
         ax.plot(values, high, color="#d95f02", lw=1, ls=":")
     ax.plot([0, longest], [0, longest], color="black", lw=1, label="truth")
-    ax.set_ylim(bins[1][0], top)
+    ax.set_ylim(-1, top)
 
 
 def success_picture(results: Sequence[Results], path: str | Path) -> None:

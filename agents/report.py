@@ -123,8 +123,8 @@ def _reading() -> str:
         "failed": "loop: walks in a circle; blocked: pushes against a wall or door for ever; cap: runs out of steps",
         "steps to the goal": "learned against true steps, over all states, actions and goals. Unseen pairs are those "
         "that no single trajectory connects",
-        "triangle violations": "share of random triples with d(x,z) > d(x,y) + d(y,z), and the worst excess in steps: 0 "
-        "for a model that is a quasimetric by construction",
+        "triangle violations": "share of random triples with d(x,z) > d(x,y) + d(y,z), and the worst excess in steps: "
+        "0 for a model that is a quasimetric by construction",
         "identity error": "mean distance of something to itself, which should be 0",
         "asymmetry": "mean difference between going there and coming back",
         **REFERENCES,
@@ -134,7 +134,7 @@ def _reading() -> str:
 
 def _table(results: Sequence[Results]) -> str:
     kinds = ["reference" if each.name in REFERENCES else "agent" for each in results]
-    titles = "".join(f"<th class='{kind}'>{_escape(each.name)}</th>" for kind, each in zip(kinds, results))
+    titles = "".join(f"<th class='{kind}'>{_escape(each.name)}</th>" for kind, each in zip(kinds, results, strict=True))
     rows = "".join(f"<tr>{_cells([title, *values])}</tr>" for title, values in summary(results))
     return f'<div class="wide"><table><tr><th></th>{titles}</tr>{rows}</table></div>'
 

@@ -66,19 +66,19 @@ def check_env(env: Env, wanted: Spaces) -> None:
             )
 
 
-def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, **reset: Any) -> Episode:
-    """One episode, with frames where the environment renders arrays; `reset` goes to env.reset."""
+def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, render: bool = False, **reset: Any) -> Episode:
+    """One episode, with frames if asked for; `reset` goes to env.reset."""
     observation, info = env.reset(**reset)
     path = [_flat(observation, "observation")]
     actions: list[int] = []
-    frames = [_frame(env)] if env.render_mode == "rgb_array" else []
+    frames = [_frame(env)] if render else []
     success = terminated = truncated = False
     while not (success or terminated or truncated) and len(actions) < max_steps:
         actions.append(policy.act(path[-1], _flat(observation, "desired_goal")))
         observation, _, terminated, truncated, info = env.step(actions[-1])
         success = bool(info.get("is_success", info.get("success", terminated)))
         path.append(_flat(observation, "observation"))
-        if frames:
+        if render:
             frames.append(_frame(env))
     cause = "" if success else "ended" if terminated else _cause(path) if policy.deterministic else "cap"
     return Episode(path, actions, success, cause, frames)

@@ -53,8 +53,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.reference is None:
         trained = TrainedRun.open(args.run, args.checkpoint, args.dataset, args.seed)
     dataset = trained.dataset if trained is not None else Dataset.load(args.dataset)
-    env = None if args.env is None else open_env(args.env)
+    frames = {} if args.gif is None else {"render_mode": "rgb_array"}
+    env = None if args.env is None else open_env(args.env, **frames)
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
+    if args.start or args.goal:
+        evaluator.task(args.start, args.goal)  # refuses what is no cell, before any work is done
     subject = evaluator.agent(trained.agent, trained.name) if trained else evaluator.reference(args.reference)
     results = evaluator.score(subject)
     beside = [evaluator.score(other) for other in evaluator.references() if other.name != subject.name]

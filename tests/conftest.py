@@ -21,6 +21,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.agents.worlds import small_settings
 
     run = tmp_path_factory.mktemp("trained") / "iqe"
-    for _ in train(*start(small_settings(run, collector={"layout": "traps"}))):
+    learner = {"min_steps": 300, "batch_size": 256, "lr": 1e-2}  # enough to reach some goals
+    for _ in train(*start(small_settings(run, collector={"layout": "traps"}, learner=learner))):
         pass
     return run

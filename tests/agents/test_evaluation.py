@@ -1,0 +1,250 @@
+"""Protocols, references and results."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import agents
+from agents.evaluation import Evaluator, planning
+from agents.planner import Outcome
+from agents.results import REFERENCES, Evaluation, Results, keys_help
+from agents.summary import summary, text_table
+from envs.collector import CollectorSettings, collect
+from envs.dataset import Dataset
+from qrl.common.errors import ConfigError, DatasetError, LayoutError, ShapeError, WorldError
+from tests.agents.goal_envs import Ring
+from tests.agents.worlds import corridor
+
+
+@pytest.fixture(scope="module")
+def doors() -> Dataset:
+    return collect(CollectorSettings(trajectories=60))
+
+
+def ring_data(places: int = 6) -> Dataset:
+    """One tour of the ring without staying anywhere."""
+    env = Ring(places)
+    rows = [env.describe(place % places) for place in range(places + 1)]
+    return Dataset.from_arrays(rows, [1] * places, [places], num_actions=3)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "exhaustive"])
+def test_the_oracle_is_perfect_and_chance_is_not(doors: Dataset, protocol: Any) -> None:
+    evaluator = Evaluator(doors, protocol)
+    oracle = evaluator.score(evaluator.reference("oracle"))
+    assert (oracle.success_rate, oracle.spl, oracle.excess_steps, oracle.failures) == (1, 1, 0, {})
+    assert oracle.distances is not None
+    assert oracle.distances.reachable.absolute_error == 0
+    random = evaluator.score(evaluator.reference("random"))
+    assert random.success_rate is not None
+    assert random.success_rate < 0.5
+    assert set(random.failures) == {"cap"}
+    assert random.distances is None
+    graph = evaluator.score(evaluator.reference("empirical-graph"))
+    assert graph.success_rate is not None
+    assert random.success_rate < graph.success_rate < 1
+
+
+def test_what_the_protocols_are(doors: Dataset) -> None:
+    paper, exhaustive = Evaluator(doors, "paper"), Evaluator(doors)
+    assert exhaustive.protocol == "exhaustive"
+    sampled, all_ = (each.score(each.reference("oracle")) for each in (paper, exhaustive))
+    assert (sampled.tasks, sampled.max_steps, all_.tasks) == (50, 300, 9180)
+    assert sampled.success_interval == pytest.approx((50 / (50 + norm.ppf(0.975) ** 2), 1))  # Wilson's, by hand
+    assert all_.success_interval is None
+    assert all_.all_pairs is not None
+    assert all_.all_pairs.tasks == 241 * 240
+    assert sampled.all_pairs is None
+    assert sum(bucket.tasks for bucket in all_.success_by_distance) == 9180
+
+
+def test_sampled_tasks_follow_the_seed(doors: Dataset) -> None:
+    tasks = [Evaluator(doors, "paper", 20, seed) for seed in (1, 1, 2)]
+    assert tasks[0].starts.tolist() == tasks[1].starts.tolist()
+    assert tasks[0].goals.tolist() != tasks[2].goals.tolist()
+
+
+def test_both_protocols_follow_one_policy_table(trained: Path) -> None:
+    """Each sampled episode comes out as the same task in the exhaustive protocol."""
+    agent, dataset = agents.load(trained), Dataset.load(trained / "dataset.npz")
+    paper, exhaustive = Evaluator(dataset, "paper", 200), Evaluator(dataset, "exhaustive")
+    first, second = paper.agent(agent, "x"), exhaustive.agent(agent, "x")
+    truth = paper.truth
+    assert truth is not None
+    walked: Any = second.policy
+    expected = walked.walk(truth, paper.starts, paper.goals)
+    found = paper.score(first)
+    assert found.success_rate == expected.success.mean()
+    assert 0 < expected.success.mean() < 1
+    causes, counts = np.unique(expected.cause[~expected.success], return_counts=True)
+    assert found.failures == dict(zip(causes.tolist(), counts.tolist(), strict=True))
+
+
+def test_planning_by_hand() -> None:
+    result = Outcome(
+        np.array([True, True, False, False]), np.array([4, 6, 300, 300]), np.array(["", "", "loop", "blocked"])
+    )
+    found = planning(result, np.array([4, 3, 11, 2], np.float32), sampled=False)
+    assert found.success_rate == 0.5
+    assert found.spl == pytest.approx((1 + 0.5) / 4)
+    assert found.excess_steps == pytest.approx(1.5)
+    assert found.failures == {"blocked": 1, "loop": 1}
+    assert [(bucket.low, bucket.high, bucket.tasks, bucket.success_rate) for bucket in found.success_by_distance] == [
+        (2, 3, 2, 0.5),
+        (4, 5, 1, 1),
+        (10, 11, 1, 0),
+    ]
+    unknown = planning(result, None, sampled=True)
+    assert (unknown.spl, unknown.excess_steps) == (None, None)
+    assert unknown.success_interval is not None
+
+
+def test_unreachable_goals_are_apart() -> None:
+    evaluator = Evaluator(corridor(20, "traps"))
+    assert evaluator.truth is not None
+    layout = evaluator.truth.layout
+    oracle = evaluator.score(evaluator.reference("oracle"))
+    assert oracle.unreachable_tasks == len(layout.starts) * len(layout.goals) - oracle.tasks
+    assert oracle.success_rate == 1
+    assert oracle.distances is not None
+    assert oracle.distances.unreachable.pairs > 0
+
+
+def test_the_default_task_can_be_done_and_given_cells_are_kept() -> None:
+    evaluator = Evaluator(corridor(20, "traps"))
+    assert evaluator.truth is not None
+    start, goal = evaluator.task()
+    assert start in evaluator.truth.layout.starts
+    assert np.isfinite(evaluator.truth.distances[start, goal])
+    x, y = evaluator.truth.layout.cells[goal].tolist()
+    assert evaluator.task(goal=(x, y)) == (start, goal)
+    with pytest.raises(LayoutError, match=r"\(0, 0\) is a wall"):
+        evaluator.task(goal=(0, 0))
+    with pytest.raises(LayoutError, match=r"\(99, 0\) is outside"):
+        evaluator.task(start=(99, 0))
+
+
+def test_an_environment_of_ones_own() -> None:
+    evaluator = Evaluator(ring_data(), env=Ring(), episodes=10)
+    assert evaluator.protocol == "paper"
+    assert any("no layout" in notice for notice in evaluator.notices)
+    assert [subject.name for subject in evaluator.references()] == ["random", "empirical-graph"]
+    graph = evaluator.score(evaluator.reference("empirical-graph"))
+    assert (graph.success_rate, graph.tasks, graph.spl) == (1, 10, None)
+    random = evaluator.score(evaluator.reference("random"))
+    assert random.success_rate is not None
+    assert random.success_rate < 1
+    assert set(random.failures) == {"ended"}
+
+
+def test_states_that_the_data_has_not_seen() -> None:
+    evaluator = Evaluator(ring_data(5), env=Ring(6), episodes=30)  # but for one, other places
+    graph = evaluator.score(evaluator.reference("empirical-graph"))
+    assert graph.success_rate is not None
+    assert graph.success_rate < 0.7
+
+
+def test_without_any_world_the_axioms_remain(trained: Path) -> None:
+    doors = Dataset.load(trained / "dataset.npz")
+    lengths = doors.lengths
+    mine = Dataset.from_arrays(doors.observations[doors.states], doors.actions, lengths, num_actions=4)
+    evaluator = Evaluator(mine)
+    assert evaluator.protocol is None
+    assert len(evaluator.notices) == 2
+    assert evaluator.references() == []
+    results = evaluator.score(evaluator.agent(agents.load(trained), "mine"))
+    assert (results.success_rate, results.distances) == (None, None)
+    assert results.axioms is not None
+    assert results.axioms.triangle_violations == 0
+
+
+def test_a_dataset_of_many_states_is_not_tabled(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
+    monkeypatch.setattr("agents.evaluation.MAX_TABLE", 3)
+    doors = Dataset.load(trained / "dataset.npz")
+    mine = Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4)
+    import gymnasium
+
+    env = gymnasium.make("envs:qrl/OneWayDoors-v0", layout="traps", max_steps=300)
+    evaluator = Evaluator(mine, env=env, episodes=5)
+    assert [subject.name for subject in evaluator.references()] == ["random"]
+    agent = agents.load(trained)
+    subject = evaluator.agent(agent, "mine")
+    assert subject.policy is agent
+    assert evaluator.score(subject).tasks == 5
+    with pytest.raises(DatasetError, match="at most 3 distinct states"):
+        evaluator.reference("empirical-graph")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"protocol": "papr"}, ConfigError, "unknown protocol 'papr' \\(did you mean 'paper'"),
+        ({"episodes": 5}, ConfigError, "the paper's protocol takes a number"),
+        ({"protocol": "paper", "episodes": 0}, ConfigError, "at least 1"),
+        ({"env": Ring(), "protocol": "exhaustive"}, ConfigError, "walks a layout"),
+        ({"env": Ring()}, WorldError, "has 3 actions, but the data has 4"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Evaluator(corridor(), **options)
+
+
+def test_mistakes_with_references_and_agents(trained: Path) -> None:
+    evaluator = Evaluator(ring_data(), env=Ring())
+    with pytest.raises(DatasetError, match="the oracle needs the layout"):
+        evaluator.reference("oracle")
+    with pytest.raises(ConfigError, match="unknown reference 'oracel'"):
+        evaluator.reference("oracel")
+    with pytest.raises(ShapeError, match="knows observations of 18 numbers and 4 actions, but the dataset has 2 and 3"):
+        evaluator.agent(agents.load(trained), "x")
+    with pytest.raises(WorldError, match="the paper protocol needs a world"):
+        Evaluator(ring_data(), "paper")
+    with pytest.raises(WorldError, match="gives no frames"):
+        evaluator.play(evaluator.reference("random").policy)
+    with pytest.raises(WorldError, match="draws its tasks itself"):
+        evaluator.play(evaluator.reference("random").policy, goal=(1, 1))
+    with pytest.raises(WorldError, match="cells of a layout"):
+        Evaluator(ring_data()).task()
+
+
+def test_results_as_json_scalars_and_text(doors: Dataset) -> None:
+    evaluator = Evaluator(doors)
+    results = [evaluator.score(evaluator.reference(name)) for name in REFERENCES]
+    oracle, random, _ = results
+    made = Evaluation(**dict(oracle), references={"random": random})
+    content = json.loads(made.model_dump_json())
+    assert next(iter(content)) == "success_rate"
+    assert content["success_rate"] == 1
+    assert content["references"]["random"]["distances"] is None
+    scalars = oracle.scalars()
+    assert scalars["success_rate"] == 1
+    assert scalars["distances.reachable.absolute_error"] == 0
+    assert "seed" not in scalars
+    table = text_table(results)
+    lines = table.splitlines()
+    assert lines[0].split() == ["oracle", "random", "empirical-graph"]
+    assert lines[1].split()[:3] == ["success", "rate", "1.000"]
+    assert not any("triangle" in line for line in lines)  # no reference has a model
+    assert all(len(values) == 3 for _, values in summary(results))
+
+
+def test_infinite_numbers_are_null_in_json() -> None:
+    evaluator = Evaluator(corridor(20, "traps"))
+    oracle = evaluator.score(evaluator.reference("oracle"))
+    assert oracle.distances is not None
+    assert oracle.distances.unreachable.mean_estimate == np.inf
+    content = json.loads(Evaluation(**dict(oracle)).model_dump_json())
+    assert content["distances"]["unreachable"]["mean_estimate"] is None
+
+
+def test_every_key_is_explained() -> None:
+    text = keys_help()
+    for key in ("success_rate", "distances.unseen", "axioms.identity_error", "references", "failures"):
+        assert f"\n  {key} " in f"\n{text}"
+    assert "None" not in text
+    assert set(Results.model_fields) <= {line.split()[0] for line in text.splitlines()}

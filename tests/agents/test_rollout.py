@@ -1,0 +1,139 @@
+"""Episodes in real environments, and that they are what the bulk walk computes."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from agents.planner import RandomPolicy, TablePolicy
+from agents.references import oracle_steps
+from agents.rollout import Episode, check_env, open_env, outcome, play, play_seeds, play_tasks, save_gif
+from envs.dataset import Spaces
+from envs.ground_truth import GroundTruth
+from envs.layout import Layout, load_layout
+from qrl.common.errors import WorldError
+from tests.agents.goal_envs import Ring
+from tests.layouts import layouts
+
+
+@given(layouts(max_side=4), st.integers(0, 2**32), st.integers(1, 12))
+def test_stepping_and_the_bulk_walk_agree_episode_by_episode(layout: Layout, seed: int, max_steps: int) -> None:
+    """Any policy, also one that runs into walls and in circles, on every task of any layout."""
+    truth = GroundTruth(layout)
+    rng = np.random.default_rng(seed)
+    states = len(layout.cells)
+    # Half right, half at random: so that all causes of failure occur.
+    best = TablePolicy.greedy(oracle_steps(truth), layout.observations, seed).table
+    table = np.where(rng.random((states, states)) < 0.5, best, rng.integers(4, size=(states, states)))
+    policy = TablePolicy(table, layout.observations, RandomPolicy(4, 0))
+    starts, goals = (part.ravel() for part in np.meshgrid(layout.starts, layout.goals))
+    try:
+        truth.check_tasks()
+    except ValueError:
+        return  # the environment refuses such a layout
+    walked = policy.walk(truth, starts, goals, max_steps)
+    episodes = play_tasks(layout, policy, starts, goals, max_steps)
+    played = outcome(episodes)
+    np.testing.assert_array_equal(played.success, walked.success)
+    np.testing.assert_array_equal(played.steps, walked.steps)
+    np.testing.assert_array_equal(played.cause, walked.cause)
+    for episode, start, goal in zip(episodes, starts, goals, strict=True):
+        state = start
+        for action, after in zip(episode.actions, episode.observations[1:], strict=True):
+            assert action == table[state, goal]
+            state = truth.transitions[state, action]
+            np.testing.assert_array_equal(after, layout.observations[state])
+
+
+def ring_policy(action: int) -> Any:
+    class Always:
+        deterministic = True
+
+        def act(self, observation: object, goal: object) -> int:
+            return action
+
+    return Always()
+
+
+@pytest.mark.parametrize("tell", ["is_success", "success", None])
+def test_any_goal_environment(tell: str | None) -> None:
+    env = Ring(tell=tell)
+    episodes = play_seeds(env, ring_policy(1), episodes=20, seed=3)
+    assert all(episode.success for episode in episodes)
+    assert {len(episode.actions) for episode in episodes} == {1, 2, 3, 4, 5}
+    again = play_seeds(env, ring_policy(1), episodes=20, seed=3)
+    assert [len(episode.actions) for episode in again] == [len(episode.actions) for episode in episodes]
+
+
+def test_failures_in_any_environment() -> None:
+    assert play(Ring(), ring_policy(0), seed=0).cause == "blocked"
+    assert play(Ring(), ring_policy(2), seed=0).cause == "ended"
+    random = outcome(play_seeds(Ring(), RandomPolicy(3, 0), episodes=30, seed=0))
+    assert set(random.cause) <= {"", "ended"}
+    # Without a word on success, an end is one.
+    assert play(Ring(tell=None), ring_policy(2), seed=0).success
+
+
+def test_the_environments_own_cap_is_kept() -> None:
+    env = gymnasium.wrappers.TimeLimit(Ring(), 4)
+    episode = play(env, ring_policy(0), seed=0)
+    assert (len(episode.actions), episode.cause) == (4, "blocked")
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (Ring(num_actions=5), "has 5 actions, but the data has 3"),
+        (Ring(dim=4), "observation has 4 numbers, but the data's observations have 2"),
+        (gymnasium.make("CartPole-v1"), "has 2 actions"),
+        (gymnasium.make("Pendulum-v1"), "must be Discrete"),
+    ],
+)
+def test_environments_that_do_not_fit(env: Any, message: str) -> None:
+    with pytest.raises(WorldError, match=message):
+        check_env(env, Spaces(observation_dim=2, num_actions=3))
+
+
+def test_an_environment_without_goals() -> None:
+    with pytest.raises(WorldError, match="CartPole-v1: observations must be a Dict"):
+        check_env(gymnasium.make("CartPole-v1"), Spaces(observation_dim=4, num_actions=2))
+
+
+@pytest.mark.parametrize("name", ["Nowhere-v0", "no_such_module:Ring-v0"])
+def test_unknown_environments(name: str) -> None:
+    with pytest.raises(WorldError, match=f"the environment {name} cannot be made"):
+        open_env(name)
+
+
+def render(table_action: int | None) -> Episode:
+    layout = load_layout("corridor")
+    truth = GroundTruth(layout)
+    policy = TablePolicy.greedy(oracle_steps(truth), layout.observations, seed=0)
+    if table_action is not None:
+        policy.table[:] = table_action
+    env = open_env("qrl/OneWayDoors-v0", layout=layout, max_steps=300, render_mode="rgb_array", tile_size=8)
+    return play(env, policy, render=True, seed=0)
+
+
+def test_a_rollout_as_a_gif(tmp_path: Path) -> None:
+    episode = render(None)
+    assert len(episode.frames) == len(episode.actions) + 1 == 4
+    save_gif(episode, tmp_path / "a.gif")
+    with Image.open(tmp_path / "a.gif") as image:
+        assert image.n_frames == 4  # type: ignore[attr-defined]
+        assert image.size == (episode.frames[0].shape[1], episode.frames[0].shape[0])
+        assert image.info["loop"] == 0
+
+
+def test_a_rollout_that_is_stuck_is_shown_briefly(tmp_path: Path) -> None:
+    episode = render(0)  # up, into the wall
+    assert episode.cause == "blocked"
+    assert len(episode.frames) == 301
+    save_gif(episode, tmp_path / "a.gif")
+    with Image.open(tmp_path / "a.gif") as image:
+        assert image.n_frames < 10  # type: ignore[attr-defined]

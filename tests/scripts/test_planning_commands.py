@@ -1,0 +1,220 @@
+"""evaluate-planning and compare-agents as a user calls them."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qrl.scripts.compare_agents import main as compare_agents
+from qrl.scripts.evaluate_planning import main as evaluate_planning
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from envs.collector import CollectorSettings, collect
+from envs.dataset import Dataset
+from tests.agents.goal_envs import Ring
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the trained run in the working folder, which holds nothing else; there is no display."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    return Path(shutil.copytree(trained, "iqe"))
+
+
+def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = ["--json", "out/r.json", "--pictures", "out", "--gif", "out/task.gif"]
+    assert evaluate_planning([str(run), *outputs]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    table = captured.out.splitlines()
+    assert table[0].split() == ["iqe", "oracle", "random", "empirical-graph"]
+    assert sorted(os.listdir("out")) == ["distance-map.png", "estimates.png", "r.json", "success.png", "task.gif"]
+    results = json.loads(Path("out/r.json").read_text())
+    assert f"{results['success_rate']:.3f}" == table[1].split()[2]
+    assert results["references"]["oracle"]["success_rate"] == results["references"]["oracle"]["spl"] == 1
+    assert (results["model"], results["step"], results["complete"]) == ("iqe-maxmean", 300, True)
+    events = EventAccumulator(str(run / "tensorboard")).Reload()
+    (event,) = events.Scalars("planning/success_rate")
+    assert (event.step, event.value) == (300, pytest.approx(results["success_rate"]))
+    assert "planning/distances.reachable.signed_error" in events.Tags()["scalars"]
+    # The exhaustive score is the one that training reported at its end, but for ties.
+    assert results["success_rate"] == pytest.approx(
+        json.loads((run / "COMPLETE").read_text())["success_rate"], abs=0.01
+    )
+
+
+def test_the_same_call_gives_the_same_results(run: Path) -> None:
+    for name in ("a.json", "b.json"):
+        assert evaluate_planning([str(run), "--protocol", "paper", "--episodes", "20", "--json", name]) == 0
+    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
+    content = json.loads(Path("a.json").read_text())
+    low, high = content["success_interval"]
+    assert 0 <= low < content["success_rate"] < high <= 1
+
+
+@pytest.mark.parametrize("reference", ["oracle", "random", "empirical-graph"])
+def test_references_alone(run: Path, reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = str(run / "dataset.npz")
+    assert evaluate_planning(["--reference", reference, "--dataset", dataset, "--json", "r.json"]) == 0
+    assert capsys.readouterr().out.split()[0] == reference
+    content = json.loads(Path("r.json").read_text())
+    assert (content["name"], content["run"]) == (reference, None)
+    assert set(content["references"]) == {"oracle", "random", "empirical-graph"} - {reference}
+
+
+def test_an_unfinished_run_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "COMPLETE").unlink()
+    assert evaluate_planning([str(run), "--json", "r.json"]) == 0
+    assert "note: iqe is not finished: this is its checkpoint at step 300 of 300" in capsys.readouterr().err
+    assert json.loads(Path("r.json").read_text())["complete"] is False
+
+
+def test_another_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.move(run / "checkpoint.safetensors", "old.safetensors")
+    assert evaluate_planning([str(run)]) == 2
+    assert "checkpoint.safetensors cannot be read" in capsys.readouterr().err
+    assert evaluate_planning([str(run), "--checkpoint", "old.safetensors"]) == 0
+
+
+def test_a_dataset_elsewhere_or_changed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.move(run / "dataset.npz", "moved.npz")
+    assert evaluate_planning([str(run)]) == 2
+    assert (
+        "iqe/dataset.npz, the dataset of iqe, is missing; name its new place with --dataset" in capsys.readouterr().err
+    )
+    assert evaluate_planning([str(run), "--dataset", "moved.npz"]) == 0
+    assert capsys.readouterr().err == ""
+    collect(CollectorSettings(layout="traps", trajectories=3)).save(run / "dataset.npz")
+    assert evaluate_planning([str(run)]) == 2
+    assert "iqe/dataset.npz has changed since iqe was trained on it" in capsys.readouterr().err
+    assert evaluate_planning([str(run), "--dataset", str(run / "dataset.npz")]) == 0
+    assert "was trained on other data" in capsys.readouterr().err
+
+
+def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    doors = Dataset.load(run / "dataset.npz")
+    Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4).save("mine.npz")
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 0
+    captured = capsys.readouterr()
+    assert "note: the dataset has no layout: nothing is compared with the truth" in captured.err
+    assert "note: there is no world to plan in: name an environment with --env" in captured.err
+    assert "triangle violations" in captured.out
+    assert json.loads(Path("r.json").read_text())["success_rate"] is None
+    env = "envs:qrl/OneWayDoors-v0"
+    assert (
+        evaluate_planning([str(run), "--dataset", "mine.npz", "--env", env, "--episodes", "3", "--gif", "a.gif"]) == 0
+    )
+    assert Path("a.gif").exists()
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--gif", "b.gif"]) == 2
+    assert "name an environment" in capsys.readouterr().err
+
+
+def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [Ring().describe(place % 6) for place in range(7)]
+    Dataset.from_arrays(rows, [1] * 6, [6], num_actions=3).save("ring.npz")
+    arguments = ["--reference", "empirical-graph", "--dataset", "ring.npz", "--env", "tests.agents.goal_envs:Ring-v0"]
+    assert evaluate_planning(arguments) == 0
+    assert "1.000 (0.93-1.00)" in capsys.readouterr().out
+    assert evaluate_planning([*arguments, "--gif", "a.gif"]) == 2
+    assert "cannot be made" in capsys.readouterr().err  # with frames
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name either the folder of a training run or --reference"),
+        (["iqe", "--reference", "oracle"], "name either"),
+        (["--reference", "oracle"], "name it with --dataset"),
+        (["--reference", "oracle", "--dataset", "d.npz", "--checkpoint", "c"], "leave it out"),
+        (["nowhere"], "nowhere is no training run"),
+        (["iqe/tensorboard"], "is no training run"),
+        (["iqe", "--dataset", "nowhere.npz"], "nowhere.npz"),
+        (["iqe", "--json", "precious.json"], "precious.json exists already"),
+        (["iqe", "--json", "r.txt"], "must end in .json"),
+        (["iqe", "--gif", "r.png"], "must end in .gif"),
+        (["iqe", "--pictures", "precious.json"], "is not a folder"),
+        (["iqe", "--episodes", "3"], "the paper's protocol takes a number"),
+        (["iqe", "--seed", "-1"], "--seed must be at least 0"),
+        (["iqe", "--env", "Nowhere-v0"], "the environment Nowhere-v0 cannot be made"),
+        (["iqe", "--env", "CartPole-v1"], "has 2 actions, but the data has 4"),
+        (["iqe", "--gif", "a.gif", "--goal", "0,0"], "(0, 0) is a wall"),
+        (["iqe", "--plugin", "no_such_plugin"], "the plugin no_such_plugin could not be loaded"),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing(
+    run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("precious.json").write_text("precious")
+    assert evaluate_planning(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert sorted(os.listdir()) == ["iqe", "precious.json"]
+    assert Path("precious.json").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["iqe", "--protocol", "papr"], ["--reference", "oracel"], ["iqe", "--goal", "3"]]
+)
+def test_mistakes_that_the_parser_finds(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        evaluate_planning(arguments)
+    assert exit_.value.code == 2
+    assert "invalid" in capsys.readouterr().err
+
+
+def test_a_goal_that_cannot_be_reached(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from envs.ground_truth import ground_truth
+    from envs.layout import load_layout
+
+    truth = ground_truth(load_layout("traps"))
+    (start, goal), *_ = [
+        (truth.layout.cells[s], truth.layout.cells[g])
+        for s in range(len(truth.distances))
+        for g in range(len(truth.distances))
+        if truth.distances[s, g] == float("inf")
+    ]
+    task = ["--start", ",".join(map(str, start)), "--goal", ",".join(map(str, goal))]
+    assert evaluate_planning([str(run), "--gif", "a.gif", "--pictures", "p", *task]) == 0
+    assert "a.gif: success" not in capsys.readouterr().out
+
+
+def test_outputs_are_overwritten_when_asked(run: Path) -> None:
+    Path("r.json").write_text("old")
+    assert evaluate_planning([str(run), "--json", "r.json", "--force"]) == 0
+    assert "success_rate" in json.loads(Path("r.json").read_text())
+
+
+def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, "again")
+    assert compare_agents(["r/report.html", "iqe", "again"]) == 0
+    captured = capsys.readouterr().out.splitlines()
+    assert captured[0].split() == ["iqe", "again", "oracle", "random", "empirical-graph"]
+    assert captured[1].split()[2] == captured[1].split()[3]
+    assert captured[-1] == f"wrote {Path('r/report.html').absolute()}"
+    assert Path("r/report.html").stat().st_size > 100_000
+    for name in ("iqe", "again"):
+        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning/success_rate")
+
+
+def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.training import start
+    from tests.agents.worlds import small_settings
+
+    def refused(arguments: list[str]) -> Any:
+        assert compare_agents(arguments) == 2
+        return capsys.readouterr().err
+
+    start(small_settings(Path("other")))
+    assert "other was trained on other data than iqe" in refused(["r.html", "iqe", "other"])
+    assert "the same name" in refused(["r.html", "iqe", "iqe"])
+    assert "must end in .html" in refused(["r.txt", "iqe"])
+    doors = Dataset.load(run / "dataset.npz")
+    Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4).save("mine.npz")
+    start(small_settings(Path("mine"), dataset="mine.npz"))
+    assert "no layout to draw" in refused(["r.html", "mine"])
+    assert not Path("r.html").exists()
