@@ -17,8 +17,10 @@ $(INSTALLED): setup.cfg constraints.txt
 
 demo: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/six-rooms.npz --config demo --force
-	$(BIN)/inspect-dataset $(DEMO)/six-rooms.npz --picture $(DEMO)/coverage.png --force
-	@echo 'Look at $(DEMO)/coverage.png: the world with its one-way doors, and what the data has seen of it.'
+	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/iqe-maxmean --force
+	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
+	  model.name=unconstrained-disc-sigmoid --force
+	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest

@@ -44,9 +44,8 @@ class Agent:
         goal_action: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """The learned d((s, a), (g, a')); an action that is not given means "all" and adds an axis, a's before a''s."""
-        given = (None if each is None else torch.as_tensor(np.asarray(each)) for each in (action, goal_action))
-        first, second = given
-        return self._ask(lambda s, g: self.model.distance(s, first, g, second), observation, goal)
+        a, b = (None if each is None else self._actions(each) for each in (action, goal_action))
+        return self._ask(lambda s, g: self.model.distance(s, a, g, b), observation, goal)
 
     def steps_to_goal(self, observation: ArrayLike, goal: ArrayLike) -> NDArray[np.float32]:
         """(..., actions): the learned number of steps that remain to the goal after each action."""
@@ -70,11 +69,19 @@ class Agent:
         answer: NDArray[np.float32] = question(self._encode(observation), self._encode(goal)).float().numpy()
         return answer
 
+    def _actions(self, actions: ArrayLike) -> Tensor:
+        given, count = np.asarray(actions), self.model.spec.num_actions
+        if not np.issubdtype(given.dtype, np.integer) or ((given < 0) | (given >= count)).any():
+            raise ShapeError(f"actions must be whole numbers from 0 to {count - 1} (got {actions!r})")
+        return torch.as_tensor(given.astype(np.int64))
+
     def _encode(self, observation: ArrayLike) -> Tensor:
         rows = as_rows(observation)
         size = self.model.spec.observation_dim
         if rows.ndim == 0 or rows.shape[-1] != size:
             raise ShapeError(f"observations have the shape {rows.shape}, but the model needs (..., {size})")
+        if not np.isfinite(rows).all():
+            raise ShapeError("observations must be finite numbers")
         encoded = self.model.encode(self.scaling(torch.from_numpy(rows.reshape(-1, size))))
         return encoded.reshape(*rows.shape[:-1], *encoded.shape[1:])
 

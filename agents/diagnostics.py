@@ -15,16 +15,19 @@ from agents.results import Axioms, BucketErrors, Distances, Errors, Unreachable
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth
 
+Range = tuple[int, int]
+
 MAX_STATES = 1000  # states that the axioms are measured on: more are sampled
 _TRIPLES = 2**15
 _PAIRS_AT_ONCE = 2**12
 _TOLERANCE = 1e-3  # in steps: rounding stays below, a violation that matters is above
 
 
-def buckets(longest: float) -> list[tuple[int, int]]:
-    """At most ten ranges of distances (low, high), both included, from 0 to the longest."""
-    width = int(longest) // 10 + 1
-    return [(low, low + width - 1) for low in range(0, int(longest) + 1, width)]
+def buckets(truth: GroundTruth) -> list[Range]:
+    """At most ten ranges of true distances (low, high), both included, from 0 to the longest."""
+    longest = int(truth.distances[np.isfinite(truth.distances)].max())
+    width = longest // 10 + 1
+    return [(low, low + width - 1) for low in range(0, longest + 1, width)]
 
 
 def reachable_pairs(exact: Steps) -> NDArray[np.bool_]:
@@ -55,14 +58,14 @@ def distances(steps: Steps, truth: GroundTruth, dataset: Dataset) -> Distances:
     exact = oracle_steps(truth)
     reachable = reachable_pairs(exact)
     seen = seen_goals(dataset)
-    longest = float(exact[reachable].max())
+    ranges = buckets(truth)
     unreachable = steps[np.isinf(exact) & _others(exact)]
     return Distances(
         reachable=_errors(steps, exact, reachable),
         unreachable=Unreachable(
             pairs=unreachable.size,
             mean_estimate=_mean(unreachable),
-            beyond=_mean(unreachable > longest),
+            beyond=_mean(unreachable > exact[reachable].max()),
         ),
         seen=_errors(steps, exact, reachable & seen),
         unseen=_errors(steps, exact, reachable & ~seen),
@@ -70,7 +73,7 @@ def distances(steps: Steps, truth: GroundTruth, dataset: Dataset) -> Distances:
             BucketErrors(
                 low=low, high=high, **dict(_errors(steps, exact, reachable & (low <= exact) & (exact <= high)))
             )
-            for low, high in buckets(longest)
+            for low, high in ranges
         ],
     )
 
@@ -121,13 +124,13 @@ def axioms(agent: Agent, steps: Steps | None, dataset: Dataset, truth: GroundTru
     over = torch.cat(excess)
     chosen = np.ix_(states, states)
     between = agent.all_steps_to_goal(dataset.observations[states]) if steps is None else steps[chosen]
-    true_asymmetry = None if truth is None else _asymmetry(truth.distances[chosen])
+    exact = None if truth is None else truth.distances[chosen]
     return Axioms(
         triangle_violations=float((over > _TOLERANCE).float().mean()),
         triangle_excess=max(0.0, float(over.max())),
         identity_error=_identity_error(agent, observations, rows, dataset, rng),
-        asymmetry=_asymmetry(between.min(-1)) or 0.0,
-        true_asymmetry=true_asymmetry,
+        asymmetry=_asymmetry(between.min(-1), exact),
+        true_asymmetry=None if exact is None else _asymmetry(exact, exact),
     )
 
 
@@ -156,7 +159,9 @@ def _identity_error(
     return float(agent.model.distance(before, action, after, action).abs().mean())
 
 
-def _asymmetry(distances: NDArray[np.float32]) -> float | None:
-    """Mean |d(s, g) - d(g, s)| over different states that reach each other."""
-    both = np.isfinite(distances) & np.isfinite(distances.T) & ~np.eye(len(distances), dtype=bool)
-    return _mean(np.abs(distances[both] - distances.T[both]))
+def _asymmetry(between: NDArray[np.float32], exact: NDArray[np.float32] | None) -> float | None:
+    """Mean |d(s, g) - d(g, s)| over different states; where the truth is known, over those that reach each other."""
+    both = ~np.eye(len(between), dtype=bool)
+    if exact is not None:
+        both &= np.isfinite(exact) & np.isfinite(exact.T)
+    return _mean(np.abs(between[both] - between.T[both]))

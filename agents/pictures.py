@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from agents.diagnostics import reachable_pairs, seen_goals
 from agents.evaluation import Cell, Evaluator, Subject
-from agents.planner import Ids, TablePolicy
+from agents.planner import Ids, TablePolicy, distances_between
 from agents.references import oracle_steps
-from agents.results import REFERENCES, Evaluation, Results
+from agents.results import PICTURES, REFERENCES, Evaluation, Results
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth
 from envs.layout import MOVES
@@ -36,16 +36,16 @@ def evaluation_pictures(
     evaluator: Evaluator, subject: Subject, evaluation: Evaluation, folder: Path, goal: Cell | None = None
 ) -> list[Path]:
     """All pictures that can be made of an evaluation; `goal` is that of the distance map."""
+    distance_map, estimates, success = (folder / name for name in PICTURES)
     made = []
     truth = evaluator.truth
     if truth is not None and subject.steps is not None:
-        _, state = evaluator.task(None, goal)
-        made = [folder / "distance-map.png", folder / "estimates.png"]
-        distance_maps(subject, truth, state, made[0])
-        estimates_picture(subject, truth, evaluator.dataset, made[1])
+        made = [distance_map, estimates]
+        distance_maps(subject, truth, evaluator.goal_state(goal), distance_map)
+        estimates_picture(subject, truth, evaluator.dataset, estimates)
     if evaluation.success_by_distance:
-        made.append(folder / "success.png")
-        success_picture([evaluation, *evaluation.references.values()], made[-1])
+        made.append(success)
+        success_picture([evaluation, *evaluation.references.values()], success)
     return made
 
 
@@ -54,7 +54,7 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     assert subject.steps is not None
     assert isinstance(subject.policy, TablePolicy)
     elsewhere = np.arange(len(truth.distances)) != goal
-    learned = np.where(elsewhere, subject.steps[:, goal].min(-1) + 1, 0)
+    learned = distances_between(subject.steps)[:, goal]
     exact = truth.distances[:, goal]
     finite = np.isfinite(exact)
     shown = np.where(finite, exact, np.nan)
@@ -67,7 +67,8 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     drawn = draw_map(left, truth.layout, np.where(np.isfinite(learned), learned, np.nan), **scale)
     lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
     reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
-    left.set_title(f"learned: {reached}")
+    source = "learned" if subject.agent is not None else "estimated"
+    left.set_title(f"{source}: {reached}")
     figure.colorbar(drawn, ax=left, shrink=0.75, label="steps to the goal")
     drawn = draw_map(middle, truth.layout, shown, **scale)
     _draw_policy(middle, truth, optimal.table[:, goal], goal, finite)
@@ -75,7 +76,7 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure.colorbar(drawn, ax=middle, shrink=0.75, label="steps to the goal")
     drawn = draw_map(right, truth.layout, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
     _draw_goal(right, truth, goal)
-    right.set_title(f"learned - true (mean {np.nanmean(difference):+.1f} steps)")
+    right.set_title(f"{source} - true (mean {np.nanmean(difference):+.1f} steps)")
     figure.colorbar(drawn, ax=right, shrink=0.75, label="red: estimated too long, blue: too short")
     x, y = truth.layout.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.layout.name}")
@@ -101,11 +102,12 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
     for chosen, colour, width in (
         (moving & ~lost, "white", 0.09),
         (moving & lost & ~loops, _LOST, 0.09),
-        (moving & loops, _LOST, 0.2),
+        (moving & loops, _LOST, 0.18),
     ):
+        head: dict[str, Any] = {"headwidth": 0.36 / width, "headlength": 0.4 / width, "headaxislength": 0.36 / width}
         ax.quiver(
             x[chosen], y[chosen], move[chosen, 0], move[chosen, 1],
-            color=colour, width=width, edgecolor="black", linewidth=0.35, **_ARROW,
+            color=colour, width=width, edgecolor="black", linewidth=0.35, **head, **_ARROW,
         )  # fmt: skip
     stopped = drawn & (states != goal) & (following == states)
     side = move[stopped] * 0.6

@@ -32,6 +32,13 @@ def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
     return torch.cat(parts).numpy()
 
 
+def distances_between(steps: Steps) -> NDArray[np.float32]:
+    """(states, goals): the step of the best action and those that remain after it; 0 from a state to itself."""
+    between: NDArray[np.float32] = steps.min(-1) + 1
+    np.fill_diagonal(between, 0)
+    return between
+
+
 def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
     """Every start with every goal that can be reached from it."""
     starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from agents.evaluation import Cell, Evaluator, Subject
 from agents.pictures import distance_maps, estimates_picture, success_picture
 from agents.results import REFERENCES, Results
 from agents.rollout import save_gif
-from agents.summary import summary
+from agents.summary import by_distance, summary
 from agents.trained_run import TrainedRun
 from envs.card import card
 from envs.pictures import coverage_picture
@@ -22,7 +24,7 @@ h1, h2 { line-height: 1.2 } h2 { margin-top: 2em; border-bottom: 1px solid #ccc 
 table { border-collapse: collapse; font-variant-numeric: tabular-nums } .wide { overflow-x: auto }
 td, th { padding: .2em .8em; text-align: right; white-space: pre } td:first-child { text-align: left }
 tr:nth-child(even) { background: #f4f4f4 } th { border-bottom: 2px solid #888 }
-th.agent { color: #1457a8 } dl.card { display: grid; grid-template-columns: max-content 1fr; gap: 0 1.2em }
+th:first-child { text-align: left } dl.card { display: grid; grid-template-columns: max-content 1fr; gap: 0 1.2em }
 dt { color: #666 } dd { margin: 0; overflow-wrap: anywhere } img { max-width: 100% }
 figure { margin: 1.2em 0 } figcaption, .how { color: #555 } pre { background: #f4f4f4; padding: 1em; overflow-x: auto }
 """
@@ -61,25 +63,28 @@ def _page(
         f"fewest steps to the goal, for at most {evaluator.max_steps} steps.</p>",
         *(f"<p><b>Note:</b> {_escape(notice)}.</p>" for notice in notices),
         "<h2>Results</h2>",
-        _table(results),
+        _table("", [each.name for each in results], summary(results)),
         _reading(),
         "<h2>Success by distance</h2>",
     ]
     success_picture(results, folder / "success.png")
     parts.append(_figure(folder / "success.png", "How often tasks succeed, by the true distance of start and goal."))
     start_state, goal_state = evaluator.task(None, goal)
-    for run, subject in zip(runs, subjects, strict=True):
+    for run, subject, result in zip(runs, subjects, results, strict=False):
         parts.append(f"<h2>{_escape(run.name)}</h2>")
         parts.append(f"<p>Model {_escape(run.checkpoint.model_name)} after {run.checkpoint.step:,} training steps.</p>")
         distance_maps(subject, truth, goal_state, folder / "map.png")
         parts.append(_figure(folder / "map.png", _MAP))
         estimates_picture(subject, truth, dataset, folder / "estimates.png")
         parts.append(_figure(folder / "estimates.png", _ESTIMATES))
+        (title, columns), *rows = by_distance(result)
+        parts.append(_table(title, columns, rows))
         episode = evaluator.play(subject.policy, goal=goal)
         save_gif(episode, folder / "task.gif")
         end = "reached the goal" if episode.success else f"failed ({episode.cause})"
-        exact = int(truth.distances[start_state, goal_state])
-        caption = f"A task of {exact} steps by the shortest way: {end} after {len(episode.actions)}."
+        exact = truth.distances[start_state, goal_state]
+        task = f"of {exact:.0f} steps by the shortest way" if np.isfinite(exact) else "without any way"
+        caption = f"A task {task}: {end} after {len(episode.actions)} steps."
         parts.append(_figure(folder / "task.gif", caption))
     coverage_picture(dataset, folder / "coverage.png")
     parts += [
@@ -87,10 +92,12 @@ def _page(
         _definitions(card(dataset)),
         _figure(folder / "coverage.png", "What the data has seen of the world. Framed arrows are one-way doors."),
         "<h2>Settings</h2>",
+        f"<p>Evaluated by the {evaluator.protocol} protocol with seed {evaluator.seed}. Of each run: all settings of "
+        "training, then the versions that it was made with.</p>",
     ]
     for run in runs:
-        config = read_text(run.folder.config)
-        parts.append(f"<details><summary>{_escape(run.name)}</summary><pre>{_escape(config)}</pre></details>")
+        settings = f"{read_text(run.folder.config)}\n{read_text(run.folder.facts)}"
+        parts.append(f"<details><summary>{_escape(run.name)}</summary><pre>{_escape(settings)}</pre></details>")
     title = f"Planning in {_escape(layout.name)}"
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     body = "\n".join(parts)
@@ -132,11 +139,10 @@ def _reading() -> str:
     return f"<details open><summary>How to read the table</summary>{_definitions(lines)}</details>"
 
 
-def _table(results: Sequence[Results]) -> str:
-    kinds = ["reference" if each.name in REFERENCES else "agent" for each in results]
-    titles = "".join(f"<th class='{kind}'>{_escape(each.name)}</th>" for kind, each in zip(kinds, results, strict=True))
-    rows = "".join(f"<tr>{_cells([title, *values])}</tr>" for title, values in summary(results))
-    return f'<div class="wide"><table><tr><th></th>{titles}</tr>{rows}</table></div>'
+def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, list[str]]]) -> str:
+    head = f"<th>{_escape(title)}</th>" + "".join(f"<th>{_escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{_cells([first, *values])}</tr>" for first, values in rows)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _cells(values: Iterable[str]) -> str:

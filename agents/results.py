@@ -7,6 +7,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 Protocol = Literal["paper", "exhaustive"]
+CAUSES = ("blocked", "loop", "cap", "ended")  # why a task failed
+PICTURES = ("distance-map.png", "estimates.png", "success.png")
 REFERENCES = {
     "oracle": "the true distances",
     "random": "uniformly random actions",
@@ -34,7 +36,7 @@ class Planning(Record):
     )
     spl: float | None = Field(None, description="success weighted by true distance / steps taken, mean over tasks")
     excess_steps: float | None = Field(None, description="steps beyond the true distance, mean over successes")
-    tasks: int = Field(0, description="number of tasks, all with goals that can be reached")
+    tasks: int = Field(0, description="number of tasks; in a layout all have goals that can be reached")
     failures: dict[str, int] = Field(
         {},
         description="number of failed tasks by cause: blocked (by a wall or door), loop, cap (on the way when the "
@@ -50,7 +52,9 @@ class Errors(Record):
     known: float | None = Field(None, description="share of them with a finite estimate; errors are means over these")
     signed_error: float | None = Field(None, description="estimate - truth")
     absolute_error: float | None = Field(None, description="|estimate - truth|")
-    spearman: float | None = Field(None, description="rank correlation of estimate and truth")
+    spearman: float | None = Field(
+        None, description="rank correlation of estimate and truth; infinite estimates count as the largest"
+    )
     underestimated: float | None = Field(None, description="share estimated more than 1 below the truth")
 
 
@@ -77,7 +81,9 @@ class Axioms(Record):
     triangle_violations: float = Field(description="share of triples with d(x,z) > d(x,y) + d(y,z) + 0.001")
     triangle_excess: float = Field(description="the largest d(x,z) - d(x,y) - d(y,z), at least 0")
     identity_error: float = Field(description="mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|")
-    asymmetry: float = Field(description="mean |d(s,g) - d(g,s)| between states, by the best action")
+    asymmetry: float | None = Field(
+        description="mean |d(s,g) - d(g,s)| by the best actions; in a layout, of states that reach each other"
+    )
     true_asymmetry: float | None = Field(None, description="the same of the true distances")
 
 
@@ -117,25 +123,36 @@ def _numbers(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, fl
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            for bucket in value:
+                name = f"{prefix}{key}.{bucket.pop('low')}-{bucket.pop('high')}."
+                yield from _numbers(bucket, name)
         elif isinstance(value, (int, float)) and key not in {"seed", "max_steps"}:
             yield prefix + key, value
 
 
 def keys_help() -> str:
-    """A line for each key of `Evaluation`, with its meaning; keys that repeat are explained once."""
-    lines: dict[tuple[str, str | None], str] = {}
+    """A line for each key of `Evaluation`, with its meaning; a group of keys that comes again is not repeated."""
+    lines: list[str] = []
+    explained: dict[tuple[str, str | None], str] = {}
 
     def add(record: type[Record], prefix: str) -> None:
         for name, field in record.model_fields.items():
-            if (name, field.description) in lines:
+            if (name, field.description) in explained:
                 continue
-            lines[name, field.description] = f"  {prefix + name:<34} {field.description}"
+            explained[name, field.description] = prefix + name
             below = _record_in(field.annotation)
+            again = (
+                [explained.get((key, inner.description)) for key, inner in below.model_fields.items()] if below else []
+            )
+            known = next((place for place in again if place and "." in place), None)
+            like = f", with the keys of {known.rpartition('.')[0]}" if known else ""
+            lines.append(f"  {prefix + name:<34} {field.description}{like}")
             if below is not None:
                 add(below, f"{prefix}{name}.")
 
     add(Evaluation, "")
-    return "\n".join(lines.values())
+    return "\n".join(lines)
 
 
 def _record_in(annotation: Any) -> type[Record] | None:

@@ -13,10 +13,10 @@ from PIL import Image
 from tqdm import tqdm
 
 import envs  # noqa: F401 - registers the environment
-from agents.planner import MAX_STEPS, Ids, Outcome, Policy
+from agents.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
 from envs.dataset import ENV_ID, Spaces
 from envs.layout import Layout
-from qrl.common.errors import WorldError
+from qrl.common.errors import UserError, WorldError
 from qrl.common.files import atomic_write
 
 Env = gymnasium.Env[Any, Any]
@@ -37,7 +37,7 @@ class Episode:
 def open_env(env_id: str, **options: Any) -> Env:
     try:
         env: Env = gymnasium.make(env_id, **options)
-    except WorldError:
+    except UserError:
         raise
     except Exception as error:  # whatever an environment of a user does wrong, the message names it
         raise WorldError(
@@ -85,7 +85,7 @@ def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, render: bool = Fa
 
 
 def _flat(observation: dict[str, Any], key: str) -> NDArray[np.float32]:
-    return np.asarray(observation[key], np.float32).ravel()
+    return as_rows(observation[key]).ravel()
 
 
 def _frame(env: Env) -> Frame:

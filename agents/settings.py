@@ -75,6 +75,11 @@ class TrainSettings(Settings):
     evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against the truth")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
 
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What must not change during a run; its folder may be moved, and the data is known by its hash."""
+        return self.model_dump(mode="json", exclude={"run", "dataset"})
+
 
 def differences(saved: Any, wanted: Any, given: Any, prefix: str = "") -> list[str]:
     """What `wanted` changes of the `saved` values, among the keys of `given`: a line for each key."""

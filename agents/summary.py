@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from agents.results import Errors, Planning, Results
+from agents.results import CAUSES, Errors, Planning, Results
 
 Show = Callable[[Results], str]
 
@@ -13,10 +13,34 @@ def summary(results: Sequence[Results]) -> list[tuple[str, list[str]]]:
     return [(title, values) for title, values in rows if not set(values) <= {"-", "0"}]
 
 
+def by_distance(results: Results) -> list[tuple[str, list[str]]]:
+    """Rows of planning and errors by true distance, with a row of titles first; none where the truth is not known."""
+    planned = {(bucket.low, bucket.high): bucket for bucket in results.success_by_distance}
+    errors = (
+        {(bucket.low, bucket.high): bucket for bucket in results.distances.by_distance} if results.distances else {}
+    )
+    rows = []
+    for low, high in sorted({*planned, *errors}):
+        tasks, error = planned.get((low, high)), errors.get((low, high))
+        values = [
+            f"{tasks.tasks:,}" if tasks else "-",
+            _number(tasks.success_rate if tasks else None),
+            _number(error.signed_error if error else None, 2),
+            _number(error.absolute_error if error else None, 2),
+        ]
+        rows.append((f"  {low}-{high}", values))
+    titles = ["tasks", "success rate", "estimate - truth", "|estimate - truth|"]
+    return [(f"{results.name}, by true distance", titles), *rows] if rows else []
+
+
 def text_table(results: Sequence[Results]) -> str:
-    rows = [("", [each.name for each in results]), *summary(results)]
+    return align([("", [each.name for each in results]), *summary(results)])
+
+
+def align(rows: Sequence[tuple[str, list[str]]]) -> str:
+    """Rows as lines of text: titles to the left, values to the right of their columns."""
     left = max(len(title) for title, _ in rows)
-    widths = [max(len(values[column]) for _, values in rows) for column in range(len(results))]
+    widths = [max(len(value) for value in column) for column in zip(*(values for _, values in rows), strict=True)]
     lines = []
     for title, values in rows:
         cells = (value.rjust(width) for value, width in zip(values, widths, strict=True))
@@ -58,7 +82,7 @@ _ROWS: list[tuple[str, Show]] = [
     ("SPL", lambda each: _number(each.spl)),
     ("excess steps of successes", lambda each: _number(each.excess_steps, 2)),
     ("tasks", lambda each: f"{each.tasks:,}" if each.tasks else "-"),
-    *((f"  failed: {cause}", _failures(cause)) for cause in ("loop", "blocked", "cap", "ended")),
+    *((f"  failed: {cause}", _failures(cause)) for cause in CAUSES),
     ("unreachable tasks (left out)", lambda each: f"{each.unreachable_tasks:,}" if each.unreachable_tasks else "-"),
     ("success rate, all pairs of states", lambda each: _success(each.all_pairs)),
     ("steps to the goal, estimate - truth", _errors("reachable", "signed_error")),
@@ -68,7 +92,8 @@ _ROWS: list[tuple[str, Show]] = [
     ("  rank correlation (Spearman)", _errors("reachable", "spearman", 3)),
     ("  under-estimated by more than 1", _errors("reachable", "underestimated", 3)),
     ("  share with an estimate", _errors("reachable", "known", 3)),
-    ("  mean estimate, unreachable", _errors("unreachable", "mean_estimate", 1)),
+    ("  goals without a way: mean estimate", _errors("unreachable", "mean_estimate", 1)),
+    ("    longer than every true distance", _errors("unreachable", "beyond", 3)),
     ("triangle violations", _axiom("triangle_violations", 4)),
     ("  largest excess", _axiom("triangle_excess", 2)),
     ("identity error", _axiom("identity_error", 3)),

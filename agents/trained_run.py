@@ -9,10 +9,11 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.agent import Agent, load_agent
 from agents.checkpoint import Checkpoint
-from agents.results import Results
+from agents.results import REFERENCES, Results
 from agents.run_folder import RunFolder
+from agents.settings import TrainSettings, differences
 from envs.dataset import Dataset
-from qrl.common.errors import DatasetError
+from qrl.common.errors import CheckpointError, DatasetError, RunError
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,9 @@ class TrainedRun:
 
     @property
     def name(self) -> str:
-        return self.folder.path.resolve().name
+        """That of the folder; the names of references stay theirs."""
+        name = self.folder.path.resolve().name
+        return f"{name} (run)" if name in REFERENCES else name
 
     @classmethod
     def open(
@@ -34,6 +37,10 @@ class TrainedRun:
         """`dataset`: a file to take in place of the run's own."""
         folder = RunFolder.existing(run)
         agent, made = load_agent(folder, checkpoint, seed)
+        config = TrainSettings.from_values(folder.read_config(), str(folder.config)).kept
+        changed = differences(made.settings, config, config)
+        if changed:
+            raise CheckpointError(f"{checkpoint or folder.checkpoint} is not of {run}: {'; '.join(changed)}")
         notices = []
         if not folder.complete.exists():
             num_steps = folder.read_facts().get("num_steps", "?")
@@ -43,7 +50,7 @@ class TrainedRun:
             if dataset is None:
                 raise DatasetError(
                     f"{folder.find_dataset()} has changed since {run} was trained on it; "
-                    "to evaluate on it as it is now, name it with --dataset"
+                    "evaluate-planning --dataset takes it as it is now"
                 )
             notices.append(f"{run} was trained on other data than {dataset}")
         return cls(folder, agent, made, data, notices)
@@ -54,7 +61,10 @@ class TrainedRun:
             return Dataset.load(named)
         path = folder.find_dataset()
         if not path.is_file():
-            raise DatasetError(f"{path}, the dataset of {folder.path}, is missing; name its new place with --dataset")
+            raise DatasetError(
+                f"{path}, the dataset of {folder.path}, is missing; put it back, "
+                "or name its new place with evaluate-planning --dataset"
+            )
         return Dataset.load(path)
 
     @property
@@ -69,6 +79,9 @@ class TrainedRun:
 
     def log(self, results: Results) -> None:
         """Write the numbers into the run's TensorBoard, at the checkpoint's step."""
-        with closing(SummaryWriter(str(self.folder.tensorboard))) as writer:
-            for key, value in results.scalars().items():
-                writer.add_scalar(f"planning/{key}", value, self.checkpoint.step)
+        try:
+            with closing(SummaryWriter(str(self.folder.tensorboard))) as writer:
+                for key, value in results.scalars().items():
+                    writer.add_scalar(f"planning-{results.protocol}/{key}", value, self.checkpoint.step)
+        except OSError as error:
+            raise RunError(f"{self.folder.tensorboard} cannot be written: {error.strerror or error}") from error

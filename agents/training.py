@@ -2,14 +2,12 @@
 
 import shutil
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
@@ -19,6 +17,7 @@ from agents.goal_sampler import GoalSampler
 from agents.mbold import Learner
 from agents.observations import Scaling, fit_scaling
 from agents.run_folder import RunFolder
+from agents.seeds import derived_seed
 from agents.settings import ModelSettings, TrainSettings, differences
 from envs.collector import collect
 from envs.dataset import Dataset
@@ -28,12 +27,6 @@ from qrl.registry import find
 from qrl.spec import QModelSpec
 
 Metrics = dict[str, float]
-
-
-def derived_seed(seed: int, purpose: str) -> int:
-    """An independent seed for each purpose."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(purpose.encode()),))
-    return int(sequence.generate_state(1, np.uint64)[0])
 
 
 @dataclass
@@ -93,11 +86,6 @@ class Training:
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.step}")
         return score(self.learner.model, self.learner.observations, self.truth, seed)
 
-    @property
-    def _kept_settings(self) -> dict[str, Any]:
-        """What must not change on the way; the folder may be moved, and the data is known by its hash."""
-        return self.settings.model_dump(mode="json", exclude={"run", "dataset"})
-
     def save(self, path: Path) -> None:
         if not all(parameter.isfinite().all() for parameter in self.learner.model.parameters()):
             raise TrainingError(f"weights are not finite after step {self.learner.step}; try a lower learner.lr")
@@ -110,7 +98,7 @@ class Training:
             num_actions=spec.num_actions,
             discount=spec.discount,
             dataset_hash=self.dataset.content_hash,
-            settings=self._kept_settings,
+            settings=self.settings.kept,
             sampler=self.sampler.state_dict(),
         )
         scaling = {"observations.mean": self.scaling.mean, "observations.scale": self.scaling.scale}
@@ -120,7 +108,7 @@ class Training:
         checkpoint, tensors = load_checkpoint(path)
         if checkpoint.dataset_hash != self.dataset.content_hash:
             raise CheckpointError(f"{path}: the dataset is not the one that this run was trained on")
-        changed = differences(checkpoint.settings, self._kept_settings, self._kept_settings)
+        changed = differences(checkpoint.settings, self.settings.kept, self.settings.kept)
         if changed:
             raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changed)}")
         try:
@@ -258,5 +246,5 @@ def _columns(training: Training) -> list[str]:
     return [
         *("step", "loss", "loss_td", *(name for name, used in optional.items() if used)),
         *("predicted_discount", "predicted_distance", "target_discount", "gradient_norm", "lr", "steps_per_second"),
-        *(("success_rate", "distance_error", "distance_absolute_error") if training.truth is not None else ()),
+        *(("success_rate", "signed_error", "absolute_error") if training.truth is not None else ()),
     ]

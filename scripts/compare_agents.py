@@ -1,4 +1,7 @@
-"""Evaluate training runs on the same data side by side and write one HTML report with tables and pictures."""
+"""Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
+
+The results also go into the TensorBoard of each run.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -38,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len({run.name for run in runs}) < len(runs):
         raise ConfigError("two of the runs have the same name; rename a folder, so that the table can tell them apart")
     evaluator = Evaluator(first, args.protocol, args.episodes, args.seed)
+    evaluator.check_play(goal=args.goal)
     subjects = [evaluator.agent(run.agent, run.name) for run in runs]
     results = [evaluator.score(subject) for subject in [*subjects, *evaluator.references()]]
-    for run, result in zip(runs, results, strict=False):
-        for notice in run.notices:
-            print(f"note: {notice}", file=sys.stderr)
-        run.log(result)
+    for notice in [*(notice for run in runs for notice in run.notices), *evaluator.notices]:
+        print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))
     write_report(out, runs, evaluator, subjects, results, args.goal)
     print(f"wrote {out.absolute()}")
+    for run, result in zip(runs, results, strict=False):
+        run.log(result)

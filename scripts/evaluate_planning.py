@@ -1,4 +1,7 @@
-"""Plan with a trained agent and score it: success, causes of failure, and its distances against the truth."""
+"""Plan with a trained agent and score it: success, causes of failure, and its distances against the truth.
+
+The results of a run on its own data and world also go into its TensorBoard.
+"""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -8,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from qrl.scripts._planning import add_planning_arguments, cell, prepare
 
-from agents.results import REFERENCES, Evaluation, keys_help
+from agents.results import PICTURES, REFERENCES, Evaluation, keys_help
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.files import atomic_write, check_output
 
 if TYPE_CHECKING:
     from agents.evaluation import Evaluator, Subject
-
-PICTURES = ("distance-map.png", "estimates.png", "success.png")
 
 
 def _parser() -> ArgumentParser:
@@ -45,22 +46,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     # Imported only now, so that --help answers without torch.
     from agents.evaluation import Evaluator
     from agents.rollout import open_env
-    from agents.summary import text_table
+    from agents.summary import align, by_distance, text_table
     from agents.trained_run import TrainedRun
     from envs.dataset import Dataset
 
     trained = None
     if args.reference is None:
         trained = TrainedRun.open(args.run, args.checkpoint, args.dataset, args.seed)
-    dataset = trained.dataset if trained is not None else Dataset.load(args.dataset)
+    dataset = trained.dataset if trained else Dataset.load(args.dataset)
     frames = {} if args.gif is None else {"render_mode": "rgb_array"}
     env = None if args.env is None else open_env(args.env, **frames)
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
-    if args.start or args.goal:
-        evaluator.task(args.start, args.goal)  # refuses what is no cell, before any work is done
+    if args.gif is not None:
+        evaluator.check_play(args.start, args.goal)
+    elif args.goal is not None:
+        evaluator.goal_state(args.goal)
     subject = evaluator.agent(trained.agent, trained.name) if trained else evaluator.reference(args.reference)
     results = evaluator.score(subject)
-    beside = [evaluator.score(other) for other in evaluator.references() if other.name != subject.name]
+    beside = [evaluator.score(other) for other in evaluator.references() if other.name != args.reference]
     evaluation = Evaluation(
         **dict(results),
         **(trained.facts if trained else {}),
@@ -69,16 +72,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         notices=[*(trained.notices if trained else []), *evaluator.notices],
         references={each.name: each for each in beside},
     )
-    if trained:
-        trained.log(results)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table([results, *beside]))
-    if args.json is not None:
-        with atomic_write(args.json) as file:
-            file.write(evaluation.model_dump_json(indent=2).encode())
-        print(f"wrote {args.json}")
-    _draw(args, evaluator, subject, evaluation)
+    rows = by_distance(results)
+    if rows:
+        print(f"\n{align(rows)}")
+    _write(args, evaluator, subject, evaluation)
+    if trained and args.dataset is args.env is args.checkpoint is None and evaluator.protocol is not None:
+        trained.log(results)
 
 
 def _check_arguments(args: Namespace) -> None:
@@ -88,6 +90,10 @@ def _check_arguments(args: Namespace) -> None:
         raise ConfigError("--reference needs the data of its world: name it with --dataset")
     if args.reference is not None and args.checkpoint is not None:
         raise ConfigError("--checkpoint belongs to a training run: leave it out with --reference")
+    if args.start is not None and args.gif is None:
+        raise ConfigError("--start is that of the GIF: add --gif")
+    if args.goal is not None and args.gif is None and args.pictures is None:
+        raise ConfigError("--goal is that of the pictures: add --pictures or --gif")
     if args.json is not None:
         check_output(args.json, ".json", args.force)
     if args.gif is not None:
@@ -97,13 +103,19 @@ def _check_arguments(args: Namespace) -> None:
             check_output(Path(args.pictures) / name, ".png", args.force)
 
 
-def _draw(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: Evaluation) -> None:
+def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: Evaluation) -> None:
+    if args.json is not None:
+        with atomic_write(args.json) as file:
+            file.write(evaluation.model_dump_json(indent=2).encode())
+        print(f"wrote {args.json}")
     if args.pictures is not None:
         from agents.pictures import evaluation_pictures
 
         drawn = evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal)
         for path in drawn:
             print(f"wrote {path}")
+        if not drawn:
+            print("note: there is nothing to draw without a layout", file=sys.stderr)
     if args.gif is not None:
         from agents.rollout import save_gif
 

@@ -71,6 +71,11 @@ def test_wrong_shapes(agent: Any, observations: np.ndarray) -> None:
         agent.act(np.zeros(3), observations[0])
     with pytest.raises(ShapeError, match="give one observation and one goal"):
         agent.act(observations[:2], observations[0])
+    for action in (4, -1, 1.5, [0, 7]):
+        with pytest.raises(ShapeError, match="whole numbers from 0 to 3"):
+            agent.distance(observations[0], observations[1], action)
+    with pytest.raises(ShapeError, match="finite"):
+        agent.act(observations[0] * np.nan, observations[1])
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:

@@ -21,14 +21,17 @@ from tests.agents.worlds import corridor
 
 
 @pytest.mark.parametrize(
-    ("longest", "expected"),
-    [(45, ["0-4", "45-49"]), (9, ["0-0", "9-9"]), (10, ["0-1", "10-11"]), (1, ["0-0", "1-1"])],
+    ("layout", "expected"),
+    [("six-rooms", ["0-4", "45-49"]), ("corridor", ["0-0", "9-9"]), ("traps", ["0-2", "24-26"])],
 )
-def test_buckets(longest: int, expected: list[str]) -> None:
-    made = buckets(longest)
+def test_buckets(layout: str, expected: list[str]) -> None:
+    truth = ground_truth(load_layout(layout))
+    made = buckets(truth)
     assert len(made) <= 10
     assert [f"{low}-{high}" for low, high in (made[0], made[-1])] == expected
-    assert [value for low, high in made for value in range(low, high + 1)][: longest + 1] == [*range(longest + 1)]
+    values = [value for low, high in made for value in range(low, high + 1)]
+    assert values == [*range(len(values))]
+    assert made[-1][0] <= truth.distances[np.isfinite(truth.distances)].max() <= made[-1][1]
 
 
 def test_seen_goals_against_a_plain_loop() -> None:
@@ -164,6 +167,19 @@ def test_goals_that_are_states() -> None:
     assert axioms(table_agent(table, "state"), None, ring_data(), None, 0).identity_error == pytest.approx(2 / 6)
 
 
+def test_asymmetry_is_that_of_states_that_reach_each_other() -> None:
+    """The true distances, and something finite where there is no way, have the true asymmetry."""
+    truth = ground_truth(load_layout("traps"))
+    dataset = corridor(10, "traps")
+    agent = table_agent(np.ones((3, 2, 3, 2)), "state-action")
+    steps = np.where(np.isinf(oracle_steps(truth)), 100, oracle_steps(truth)).astype(np.float32)
+    agent.model.encode = lambda observations, counts=None: torch.zeros(len(observations), dtype=torch.long)  # type: ignore[method-assign]
+    found = axioms(agent, steps, dataset, truth, seed=0)
+    assert found.asymmetry == pytest.approx(found.true_asymmetry)
+    assert found.asymmetry is not None
+    assert found.asymmetry > 0.5
+
+
 def test_axioms_of_a_trained_quasimetric(trained: Path) -> None:
     dataset = Dataset.load(trained / "dataset.npz")
     truth = ground_truth(load_layout("traps"))
@@ -171,6 +187,7 @@ def test_axioms_of_a_trained_quasimetric(trained: Path) -> None:
     found = axioms(agent, None, dataset, truth, seed=0)
     assert found.triangle_violations == 0
     assert found.identity_error == 0
+    assert found.asymmetry is not None
     assert found.asymmetry > 0
     assert found.true_asymmetry is not None
     steps = agent.all_steps_to_goal(dataset.observations)

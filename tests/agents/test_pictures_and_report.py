@@ -54,6 +54,9 @@ def test_which_states_are_lost() -> None:
     assert [len(quiver.get_offsets()) for quiver in quivers] == [1, 1, 2]  # to the goal, lost, in the loop
     good, bad, loop = (quiver.get_facecolor().tolist() for quiver in quivers)
     assert bad == loop != good
+    across, along = (np.concatenate([getattr(quiver, part) for quiver in quivers]) for part in ("U", "V"))
+    assert np.sign(across).tolist() == [1, 1, 1, -1]
+    assert not along.any()
 
 
 def test_a_report_stands_alone(trained: Path, tmp_path: Path) -> None:
@@ -65,6 +68,7 @@ def test_a_report_stands_alone(trained: Path, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
     assert len(sources) == 5
+    assert "by true distance" in page
     assert all(source.startswith("data:image/") for source in sources)
     assert "<b>iqe</b>" not in page  # names are escaped
     assert "&lt;b&gt;iqe&lt;/b&gt;" in page

@@ -10,6 +10,7 @@ from agents.planner import (
     RandomPolicy,
     TablePolicy,
     all_steps_to_goal,
+    distances_between,
     exhaustive_tasks,
     greedy_actions,
     state_keys,
@@ -126,6 +127,11 @@ def test_a_table_knows_its_states_by_their_observations() -> None:
     assert policy.act(observations[0] + 0.5, observations[0]) == 77
 
 
+def test_distances_between_states_count_the_first_step() -> None:
+    truth = ground_truth(load_layout("traps"))
+    np.testing.assert_array_equal(distances_between(oracle_steps(truth)), truth.distances)
+
+
 def test_minus_zero_is_zero() -> None:
     assert state_keys([[0.0, 1.0]]) == state_keys([[-0.0, 1.0]])
 
@@ -156,7 +162,7 @@ def test_score_by_hand() -> None:
             return torch.tensor(oracle_steps(truth))[state, goal] - 0.5
 
     found = score(Off(QModelSpec(18, 4, 0.95)), torch.tensor(truth.layout.observations), truth, seed=0)
-    assert found == {"success_rate": 1.0, "distance_error": -0.5, "distance_absolute_error": 0.5}
+    assert found == {"success_rate": 1.0, "signed_error": -0.5, "absolute_error": 0.5}
 
 
 def test_scaling() -> None:

@@ -21,9 +21,9 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_collect_and_inspect(capsys: pytest.CaptureFixture[str]) -> None:
     assert collect_dataset(["data/d.npz", "layout=traps", "--config", "demo", "seed=4"]) == 0
-    expected = collect(CollectorSettings(layout="traps", trajectories=100, seed=4))
+    expected = collect(CollectorSettings(layout="traps", trajectories=300, seed=4))
     assert Dataset.load("data/d.npz").content_hash == expected.content_hash
-    assert f"wrote data/d.npz: 100 episodes, {expected.num_transitions:,} transitions" in capsys.readouterr().out
+    assert f"wrote data/d.npz: 300 episodes, {expected.num_transitions:,} transitions" in capsys.readouterr().out
     assert inspect_dataset(["data/d.npz", "--picture", "data/p.png"]) == 0
     out = capsys.readouterr().out
     assert "data/d.npz (valid)" in out

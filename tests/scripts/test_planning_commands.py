@@ -38,9 +38,9 @@ def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert results["references"]["oracle"]["success_rate"] == results["references"]["oracle"]["spl"] == 1
     assert (results["model"], results["step"], results["complete"]) == ("iqe-maxmean", 300, True)
     events = EventAccumulator(str(run / "tensorboard")).Reload()
-    (event,) = events.Scalars("planning/success_rate")
+    (event,) = events.Scalars("planning-exhaustive/success_rate")
     assert (event.step, event.value) == (300, pytest.approx(results["success_rate"]))
-    assert "planning/distances.reachable.signed_error" in events.Tags()["scalars"]
+    assert "planning-exhaustive/distances.reachable.signed_error" in events.Tags()["scalars"]
     # The exhaustive score is the one that training reported at its end, but for ties.
     assert results["success_rate"] == pytest.approx(
         json.loads((run / "COMPLETE").read_text())["success_rate"], abs=0.01
@@ -80,11 +80,42 @@ def test_another_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert evaluate_planning([str(run), "--checkpoint", "old.safetensors"]) == 0
 
 
+def test_a_checkpoint_of_another_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.training import start
+    from tests.agents.worlds import small_settings
+
+    start(small_settings(Path("other"), seed=5))
+    assert evaluate_planning([str(run), "--checkpoint", "other/checkpoint.safetensors"]) == 2
+    assert "other/checkpoint.safetensors is not of iqe: " in capsys.readouterr().err
+
+
+def test_only_a_run_on_its_own_is_logged(run: Path) -> None:
+    before = sorted((run / "tensorboard").iterdir())
+    assert evaluate_planning([str(run), "--dataset", str(run / "dataset.npz")]) == 0
+    assert sorted((run / "tensorboard").iterdir()) == before
+
+
+def test_a_tensorboard_that_cannot_be_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(run / "tensorboard")
+    (run / "tensorboard").write_text("a file")
+    assert evaluate_planning([str(run), "--json", "r.json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: iqe/tensorboard cannot be written")
+    assert "success rate" in captured.out  # the results are told all the same
+    assert Path("r.json").exists()
+
+
+def test_a_run_with_the_name_of_a_reference(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.move(run, "oracle")
+    assert evaluate_planning(["oracle"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["oracle", "(run)", "oracle", "random", "empirical-graph"]
+
+
 def test_a_dataset_elsewhere_or_changed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.move(run / "dataset.npz", "moved.npz")
     assert evaluate_planning([str(run)]) == 2
     assert (
-        "iqe/dataset.npz, the dataset of iqe, is missing; name its new place with --dataset" in capsys.readouterr().err
+        "iqe/dataset.npz, the dataset of iqe, is missing; put it back, or name its new place" in capsys.readouterr().err
     )
     assert evaluate_planning([str(run), "--dataset", "moved.npz"]) == 0
     assert capsys.readouterr().err == ""
@@ -102,6 +133,7 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     captured = capsys.readouterr()
     assert "note: the dataset has no layout: nothing is compared with the truth" in captured.err
     assert "note: there is no world to plan in: name an environment with --env" in captured.err
+    assert "note: there is nothing to draw without a layout" in captured.err
     assert "triangle violations" in captured.out
     assert json.loads(Path("r.json").read_text())["success_rate"] is None
     env = "envs:qrl/OneWayDoors-v0"
@@ -110,7 +142,8 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     )
     assert Path("a.gif").exists()
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--gif", "b.gif"]) == 2
-    assert "name an environment" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("error: there is no world to show: name an environment with --env\n")
+    assert not Path("b.gif").exists()
 
 
 def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +170,11 @@ def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.Cap
         (["iqe", "--json", "r.txt"], "must end in .json"),
         (["iqe", "--gif", "r.png"], "must end in .gif"),
         (["iqe", "--pictures", "precious.json"], "is not a folder"),
-        (["iqe", "--episodes", "3"], "the paper's protocol takes a number"),
+        (["iqe", "--episodes", "3"], "needs the paper's protocol"),
+        (["iqe", "--start", "1,1"], "--start is that of the GIF"),
+        (["iqe", "--goal", "1,1"], "--goal is that of the pictures"),
+        (["iqe", "--gif", "a.gif", "--start", "1,1", "--goal", "1,1", "--json", "r.json"], "start and goal are both"),
+        (["iqe", "--gif", "a.gif", "--env", "envs:qrl/OneWayDoors-v0", "--goal", "1,1"], "draws its tasks itself"),
         (["iqe", "--seed", "-1"], "--seed must be at least 0"),
         (["iqe", "--env", "Nowhere-v0"], "the environment Nowhere-v0 cannot be made"),
         (["iqe", "--env", "CartPole-v1"], "has 2 actions, but the data has 4"),
@@ -181,6 +218,8 @@ def test_a_goal_that_cannot_be_reached(run: Path, capsys: pytest.CaptureFixture[
     task = ["--start", ",".join(map(str, start)), "--goal", ",".join(map(str, goal))]
     assert evaluate_planning([str(run), "--gif", "a.gif", "--pictures", "p", *task]) == 0
     assert "a.gif: success" not in capsys.readouterr().out
+    assert compare_agents(["r.html", str(run), *task[2:]]) == 0
+    assert "without any way" in Path("r.html").read_text() or "steps by the shortest way" in Path("r.html").read_text()
 
 
 def test_outputs_are_overwritten_when_asked(run: Path) -> None:
@@ -198,7 +237,7 @@ def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert captured[-1] == f"wrote {Path('r/report.html').absolute()}"
     assert Path("r/report.html").stat().st_size > 100_000
     for name in ("iqe", "again"):
-        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning/success_rate")
+        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
 
 
 def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

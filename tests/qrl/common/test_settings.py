@@ -128,7 +128,7 @@ def test_configs_that_include_each_other(tmp_path: Path) -> None:
 def test_a_folder_does_not_hide_a_built_in_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "demo").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert read_config("demo") == {"trajectories": 100}
+    assert read_config("demo") == {"trajectories": 300}
 
 
 @pytest.mark.parametrize("text", ["1e-3", "off", "007", "null", "true", "a: b", "2024-01-01", "", "plain"])
