@@ -30,7 +30,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Remakes the figures and tables in docs/ that come from code.
+# Remakes what takes no training; the pages on training and evaluation name the commands of theirs.
 docs: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/coverage.npz --config demo --force
 	$(BIN)/inspect-dataset $(DEMO)/coverage.npz --picture docs/coverage.png --force

@@ -62,7 +62,7 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     difference = np.where(finite & np.isfinite(learned), learned - shown, np.nan)
     extreme = max(1.0, float(np.nanmax(np.abs(difference))))
     optimal = TablePolicy.greedy(oracle_steps(truth), truth.layout.observations, seed=0)
-    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
+    figure = Figure(figsize=(13.5, 5.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     drawn = draw_map(left, truth.layout, np.where(np.isfinite(learned), learned, np.nan), **scale)
     lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
@@ -80,7 +80,7 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure.colorbar(drawn, ax=right, shrink=0.75, label="red: estimated too long, blue: too short")
     x, y = truth.layout.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.layout.name}")
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
     save_figure(figure, path)
 
 
@@ -129,7 +129,7 @@ def _legend() -> list[Line2D]:
         entry(r"$\rightarrow$", _LOST, "that never does", 13),
         entry(r"$\Rightarrow$", _LOST, "inside a loop", 15),
         entry("X", _LOST, "move blocked by a wall or door"),
-        entry(r"$\rightarrow$", "black", "one-way door (framed cell): passable along its arrow and sideways", 13),
+        entry(r"$\rightarrow$", "black", "one-way door: never passable against its arrow", 13),
     ]
 
 
