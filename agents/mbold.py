@@ -37,12 +37,13 @@ class Encoded:
     """The encodings of some states, each distinct one computed once."""
 
     def __init__(self, model: QModel, observations: Tensor, states: Tensor, count: bool = False) -> None:
+        self.model = model
         self.ids, counts = torch.unique(states, return_counts=True)
         self.rows = model.encode(observations.index_select(0, self.ids), counts if count else None)
 
-    def __call__(self, states: Tensor) -> Tensor:
-        # index_select, because the backward of rows[index] is not repeatable on several threads.
-        return self.rows.index_select(0, torch.searchsorted(self.ids, states))
+    def discounted(self, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor) -> Tensor:
+        places, targets = torch.searchsorted(self.ids, states), torch.searchsorted(self.ids, goals)
+        return self.model.discounted_at(self.rows, places, actions, targets, goal_actions)
 
 
 @torch.no_grad()
@@ -50,7 +51,7 @@ def mbold_targets(target: QModel, observations: Tensor, batch: Batch) -> Tensor:
     """(batch,): the values y above, within [0, 1]."""
     encoded = Encoded(target, observations, torch.cat([batch.next_states, batch.goals]))
     gamma = target.spec.discount
-    ahead = target.discounted(encoded(batch.next_states), None, encoded(batch.goals), batch.goal_actions)
+    ahead = encoded.discounted(batch.next_states, None, batch.goals, batch.goal_actions)
     y = gamma * ahead.amax(-1)
     arrived = batch.next_states == batch.goals
     if target.goal_kind == "state":
@@ -75,9 +76,9 @@ def mbold_loss(
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
     encoded = Encoded(model, observations, torch.cat([s, g]), count=True)
     if settings.conservative == 0 and triplets is None:
-        chosen = model.discounted(encoded(s), a, encoded(g), b)
+        chosen = encoded.discounted(s, a, g, b)
         return _td_loss(chosen, y)
-    every = model.discounted(encoded(s), None, encoded(g), b)
+    every = encoded.discounted(s, None, g, b)
     chosen = pick(every, a, -1)
     size = len(y)
     loss, parts = _td_loss(chosen[:size], y)

@@ -26,10 +26,14 @@ def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
     was_training = model.training
     model.eval()
     rows = model.encode(observations)
-    chunk = max(1, _PAIRS_AT_ONCE // (len(rows) * model.spec.num_actions))
-    parts = [model.steps_to_goal(part[:, None], rows[None]).float().cpu() for part in rows.split(chunk)]
+    chunk = min(len(rows), max(1, _PAIRS_AT_ONCE // (len(rows) * model.spec.num_actions)))
+    steps = np.empty((len(rows), len(rows), model.spec.num_actions), np.float32)
+    for first in range(0, len(rows), chunk):
+        # The last part overlaps the one before: all have one shape, for which compiled heads are made once.
+        part = slice(min(first, len(rows) - chunk), min(first, len(rows) - chunk) + chunk)
+        steps[part] = model.steps_to_goal(rows[part, None], rows[None]).cpu()
     model.train(was_training)
-    return torch.cat(parts).numpy()
+    return steps
 
 
 def distances_between(steps: Steps) -> NDArray[np.float32]:

@@ -120,6 +120,10 @@ def _shapes(make: Callable[[], QModel], observations: Tensor) -> None:
         one_to_one = ask(encoded[:4], action[0], encoded[:4], goal_action[0])
         diagonal = ask(encoded[:4, None], action[:1].mT, encoded[None, :4], goal_action[:1]).diagonal()
         _same(f"{what} of rows one to one", one_to_one, diagonal)
+    places, others = torch.arange(4), torch.tensor([2, 0, 2, 6])
+    for given in (None, action[0]):
+        asked = model.discounted(encoded[places], given, encoded[others], goal_action[0])
+        _same("discounted_at", model.discounted_at(encoded, places, given, others, goal_action[0]), asked)
     distances = model.distance(state, None, goal, None)
     expected = distances.mean(-1) - 1 if model.goal_kind == "state-action" else distances.squeeze(-1)
     _same("steps_to_goal", model.steps_to_goal(state, goal), expected)

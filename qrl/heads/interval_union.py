@@ -2,12 +2,12 @@
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 
@@ -15,56 +15,119 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
     """The length of the union over j of [u_j, max(u_j, v_j)]: (..., l) and (..., l) give (...).
 
     Intervals are walked by their left ends, each adding what lies beyond the furthest right end so far. So the value is
-    a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u.
+    a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u. The gradient is 1 for the right ends
+    of blocks of merged intervals and -1 for their left ends.
     """
-    # The order depends on u alone, so it is found before u is repeated for every v. It is stable: equal left ends keep
-    # their order, so ties are deterministic.
-    lefts, order = u.sort(dim=-1, stable=True)
+    return _Union.apply(u, v, False)  # type: ignore[no-untyped-call]
+
+
+def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
+    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at its first use."""
+    return _Union.apply(u, v, True)  # type: ignore[no-untyped-call]
+
+
+class _Union(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, u: Tensor, v: Tensor, compiled: bool) -> Tensor:
+        u, v = u.detach(), v.detach()  # the compiler looks at .grad, and warns where there can be none
+        if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
+            if compiled:
+                return _compiled(_network_length)(_interval_first(u), _interval_first(v))
+            return _walk_length(*_sort(u, v)[:2])
+        shape = torch.broadcast_shapes(u.shape, v.shape)
+        value, lefts, rights = (_compiled_ends if compiled else _ends)(u.expand(shape), v.expand(shape))
+        ctx.shapes = u.shape, v.shape  # type: ignore[attr-defined]
+        ctx.save_for_backward(lefts, rights)
+        return value
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Differentiable itself, so that gradient penalties work."""
+        lefts, rights = ctx.saved_tensors  # type: ignore[attr-defined]
+        shapes = ctx.shapes  # type: ignore[attr-defined]
+        du, dv = ((-grad * lefts).movedim(0, -1), (grad * rights).movedim(0, -1))
+        return du.sum_to_size(shapes[0]), dv.sum_to_size(shapes[1]), None
+
+
+def _interval_first(x: Tensor) -> Tensor:
+    """(..., l) to (l, ...): so every comparison runs over contiguous memory."""
+    return x.movedim(-1, 0).contiguous()
+
+
+def _ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Lengths (...), and 1 for the left and right ends of blocks (l, ...)."""
+    lefts, rights, places = _sort(u, v)
+    length, begins, ends = _walk_ends(lefts, rights)
+    return length, _put_back(begins, places), _put_back(ends, places)
+
+
+def _compiled_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    u, v = _interval_first(u), _interval_first(v)
+    if len(u) <= _MAX_COMPARED:
+        compared: tuple[Tensor, Tensor, Tensor] = _compiled(_compared_ends)(u, v)
+        return compared
+    length, places, begins, ends = _compiled(_network_ends)(u, v)
+    return length, _put_back(begins, places.long()), _put_back(ends, places.long())
+
+
+def _put_back(marks: Tensor, places: Tensor) -> Tensor:
+    """What was found for the sorted intervals, in the order before."""
+    return torch.empty_like(marks).scatter_(0, places, marks)
+
+
+def _sort(u: Tensor, v: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor]:
+    """Left and right ends (l, ...) in the order of the left ones, and their places before."""
+    # The order depends on u alone, so it is found before u is repeated for every v.
+    lefts, places = u.sort(dim=-1)
     shape = torch.broadcast_shapes(u.shape, v.shape)
-    rights = v.expand(shape).gather(-1, order.expand(shape))
-    left, right = lefts[..., 0], rights[..., 0]
-    furthest = torch.maximum(left, right)
-    length = F.relu(right - left)  # relu and not clamp: at 0 it passes no gradient
-    for left, right in zip(lefts[..., 1:].unbind(-1), rights[..., 1:].unbind(-1), strict=True):
+    rights = v.expand(shape).gather(-1, places.expand(shape))
+    return _interval_first(lefts).unbind(0), _interval_first(rights).unbind(0), _interval_first(places)
+
+
+# What follows works on intervals (l, ...).
+
+
+def _walk_length(lefts: Sequence[Tensor], rights: Sequence[Tensor]) -> Tensor:
+    furthest = torch.maximum(lefts[0], rights[0])
+    length = furthest - lefts[0]
+    for left, right in zip(lefts[1:], rights[1:], strict=True):
         length = length + F.relu(right - torch.maximum(left, furthest))
         furthest = torch.maximum(furthest, right)
     return length
 
 
-def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
-    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at its first use.
+def _walk_ends(lefts: Sequence[Tensor], rights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Lengths, and which of the sorted intervals are the left and the right ends of blocks (l, ...)."""
+    length = torch.zeros_like(rights[0])
+    furthest = torch.full_like(length, -torch.inf)
+    begins, extends = [], []
+    for left, right in zip(lefts, rights, strict=True):
+        reached = torch.maximum(left, furthest)
+        beyond = right > reached
+        # Numbers, not flags: those would keep the compiler from using the processor's vectors.
+        extends.append(torch.where(beyond, 1.0, 0.0).to(length.dtype))
+        begins.append(torch.where(beyond & (left >= furthest), 1.0, 0.0).to(length.dtype))
+        length = length + F.relu(right - reached)
+        furthest = torch.maximum(furthest, right)
+    # Backwards: what extends a block is its right end if the next that extends anything begins a new block.
+    ends = []
+    last = torch.ones_like(length)
+    for beyond, begin in zip(reversed(extends), reversed(begins), strict=True):
+        ends.append(beyond * last)
+        last = torch.where(beyond > 0, begin, last)
+    return length, torch.stack(begins), torch.stack(ends[::-1])
 
-    No sort: an interval j is the left end of a block of merged intervals if no other one that begins before it reaches
-    over its left end, and the right end of a block likewise. The value is the sum of right ends minus that of left
-    ends, and which ends these are is all that the gradient needs.
-    """
-    shape = torch.broadcast_shapes(u.shape, v.shape)
-    # Interval first, so that every comparison runs over contiguous memory.
-    u, v = (x.expand(shape).movedim(-1, 0).reshape(shape[-1], -1) for x in (u, v))
-    return _CompiledUnion.apply(u, v).view(shape[:-1])  # type: ignore[no-untyped-call]
 
+# The forms that are compiled: without torch.sort, so that all is one loop over memory.
 
-class _CompiledUnion(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: FunctionCtx, u: Tensor, v: Tensor) -> Tensor:
-        u, v = u.detach(), v.detach()  # the compiler looks at .grad, and warns where there can be none
-        if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
-            return _compiled(_sorted_length)(u, v)
-        length, lefts, rights = _compiled(_block_ends)(u, v)
-        ctx.save_for_backward(lefts, rights)
-        return length
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor]:
-        lefts, rights = ctx.saved_tensors  # type: ignore[attr-defined]
-        return -grad * lefts, grad * rights
+_MAX_COMPARED = 8  # up to so many intervals, comparing all with all is faster than sorting and putting back
 
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` compiled; where that fails, as without the headers that it needs, the function itself."""
-    compiled = torch.compile(function, dynamic=False)
+    # One loop over memory, however many operations it has: by default the compiler cuts it at 64.
+    compiled = torch.compile(function, dynamic=False, options={"max_fusion_size": 2**20})
     works = True
 
     def call(u: Tensor, v: Tensor) -> Any:
@@ -80,8 +143,11 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _block_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(l, m) intervals: lengths (m,), and 1 for the left and right ends of blocks (l, m). Ties go to the first."""
+def _compared_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """No sort: an interval begins a block if no other one that begins before it reaches over its left end.
+
+    The right ends of blocks likewise; of equal ends the first is taken.
+    """
     count = u.shape[0]
     length = torch.zeros_like(u[0])
     lefts, rights = [], []
@@ -96,24 +162,35 @@ def _block_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         lefts.append(torch.where(valid & (reach <= u[j]), 1.0, 0.0).to(u.dtype))
         rights.append(torch.where(valid & (begin >= v[j]), 1.0, 0.0).to(u.dtype))
         length = length + torch.where(rights[j] > 0, v[j], 0) - torch.where(lefts[j] > 0, u[j], 0)
-    invalid = (u.isnan() | v.isnan()).any(0)  # comparisons with NaN are false, which would hide it
-    return torch.where(invalid, torch.nan, F.relu(length)), torch.stack(lefts), torch.stack(rights)
+    # Comparisons with NaN are false, which would hide it; minima do not.
+    least = functools.reduce(torch.minimum, (*u.unbind(0), *v.unbind(0)))
+    return torch.where(least.isnan(), least, F.relu(length)), torch.stack(lefts), torch.stack(rights)
 
 
-def _sorted_length(u: Tensor, v: Tensor) -> Tensor:
-    """(l, m) intervals: lengths (m,), by a sorting network on the left ends and then as in `interval_union`."""
+def _network_length(u: Tensor, v: Tensor) -> Tensor:
+    lefts, rights, _ = _network_sort(u, v, with_places=False)
+    return _walk_length(lefts, rights)
+
+
+def _network_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    lefts, rights, places = _network_sort(u, v, with_places=True)
+    length, begins, ends = _walk_ends(lefts, rights)
+    return length, torch.stack(places), begins, ends
+
+
+def _network_sort(u: Tensor, v: Tensor, with_places: bool) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """The intervals in the order of their left ends, and where they come from."""
     lefts, rights = list(u.unbind(0)), list(v.unbind(0))
+    places = [torch.full_like(lefts[0], float(place)) for place in range(len(lefts))] if with_places else []
     for a, b in _sorting_network(len(lefts)):
         swap = lefts[a] > lefts[b]
-        rights[a], rights[b] = torch.where(swap, rights[b], rights[a]), torch.where(swap, rights[a], rights[b])
+        for carried in (rights, places) if with_places else (rights,):
+            carried[a], carried[b] = (
+                torch.where(swap, carried[b], carried[a]),
+                torch.where(swap, carried[a], carried[b]),
+            )
         lefts[a], lefts[b] = torch.minimum(lefts[a], lefts[b]), torch.maximum(lefts[a], lefts[b])
-    furthest = torch.maximum(lefts[0], rights[0])
-    length = furthest - lefts[0]
-    for left, right in zip(lefts[1:], rights[1:], strict=True):
-        length = length + F.relu(right - torch.maximum(left, furthest))
-        furthest = torch.maximum(furthest, right)
-    invalid = (u.isnan() | v.isnan()).any(0)
-    return torch.where(invalid, torch.nan, length)
+    return lefts, rights, places
 
 
 def _sorting_network(count: int) -> list[tuple[int, int]]:

@@ -37,7 +37,20 @@ class QModel(nn.Module):
 
     def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         """D = gamma**d, with the arguments of `distance`."""
-        return torch.exp(self.distance(state, action, goal, goal_action) * math.log(self.spec.discount))
+        return self._discount(self.distance(state, action, goal, goal_action))
+
+    def _discount(self, distances: Tensor) -> Tensor:
+        return torch.exp(distances * math.log(self.spec.discount))
+
+    def discounted_at(
+        self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+    ) -> Tensor:
+        """`discounted` for states and goals (n,) given by their places in the `rows` of `encode`; for training.
+
+        A model may override it to take from the rows only what is asked for.
+        """
+        # index_select, because the backward of rows[index] is not repeatable on several threads.
+        return self.discounted(rows.index_select(0, states), actions, rows.index_select(0, goals), goal_actions)
 
     def steps_to_goal(self, state: Tensor, goal: Tensor) -> Tensor:
         """(..., actions): the steps that remain after each action; the planner takes the action with the fewest.
@@ -71,6 +84,13 @@ def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:
     index = index.reshape((1,) * (leading - index.ndim) + index.shape + (1,) * -dim)
     table = table.reshape((1,) * (leading - dim - table.ndim) + table.shape)
     return table.take_along_dim(index, dim).squeeze(dim)
+
+
+def take(rows: Tensor, places: Tensor, actions: Tensor | None) -> Tensor:
+    """Latents (n, size) of the actions, or of all (n, actions, size), from rows (states, actions, size)."""
+    if actions is None:
+        return rows.index_select(0, places)
+    return rows.flatten(0, 1).index_select(0, places * rows.shape[1] + actions)
 
 
 def pair_up(state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> tuple[Tensor, Tensor]:

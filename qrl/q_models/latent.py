@@ -7,7 +7,7 @@ from torch import Tensor
 
 from qrl.encoders import MLP
 from qrl.heads.base import Head
-from qrl.q_models.base import QModel, pair_up
+from qrl.q_models.base import QModel, pair_up, take
 from qrl.spec import QModelSpec
 
 LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
@@ -34,6 +34,12 @@ class LatentQModel(QModel):
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, actions, latent_size)"""
         return self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
+
+    def discounted_at(
+        self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+    ) -> Tensor:
+        u, v = take(rows, states, actions), take(rows, goals, goal_actions)
+        return self._discount(self.head(u, v if actions is not None else v.unsqueeze(1)))
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         return self.head(*pair_up(state, action, goal, goal_action))

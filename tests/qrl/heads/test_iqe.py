@@ -10,9 +10,10 @@ from qrl import QModelSpec, make_q_model
 from qrl.common.errors import ConfigError, ShapeError
 from qrl.heads import IQE
 from qrl.heads.interval_union import (
-    _block_ends,
+    _compared_ends,
     _compiled,
-    _sorted_length,
+    _network_ends,
+    _network_length,
     compiled_interval_union,
     interval_union,
 )
@@ -139,17 +140,24 @@ def interval_first(latents: list[float]) -> Tensor:
 
 @pytest.mark.parametrize(("u", "v", "expected"), HAND_CASES)
 def test_sort_free_forms_by_hand(u: list[float], v: list[float], expected: float) -> None:
-    assert _sorted_length(interval_first(u), interval_first(v)).item() == expected
-    assert _block_ends(interval_first(u), interval_first(v))[0].item() == expected
+    assert _network_length(interval_first(u), interval_first(v)).item() == expected
+    assert _compared_ends(interval_first(u), interval_first(v))[0].item() == expected
+    assert _network_ends(interval_first(u), interval_first(v))[0].item() == expected
 
 
 @given(st.integers(1, 9).flatmap(lambda size: st.tuples(*[st.lists(ends, min_size=size, max_size=size)] * 2)))
 def test_sort_free_forms_equal_merging_intervals(latents: tuple[list[float], list[float]]) -> None:
     u, v = (interval_first(latent) for latent in latents)
     expected = merged_length(*latents)
-    length, lefts, rights = _block_ends(u, v)
+    length, lefts, rights = _compared_ends(u, v)
     assert length.item() == pytest.approx(expected, abs=1e-9)
-    assert _sorted_length(u, v).item() == pytest.approx(expected, abs=1e-9)
+    length, places, begins, ends = _network_ends(u, v)
+    assert length.item() == pytest.approx(expected, abs=1e-9)
+    assert sorted(places.flatten().tolist()) == [*range(len(u))]
+    back = [torch.zeros_like(u).scatter_(0, places.long(), marks) for marks in (begins, ends)]
+    assert (back[1] * v - back[0] * u).sum().item() == pytest.approx(expected, abs=1e-9)
+    assert back[0].sum() == back[1].sum()
+    assert _network_length(u, v).item() == pytest.approx(expected, abs=1e-9)
     # As many left ends as right ends, and ties give neither twice.
     assert lefts.sum() == rights.sum()
     assert (rights * v - lefts * u).sum().item() == pytest.approx(expected, abs=1e-9)
@@ -159,7 +167,7 @@ def test_sort_free_forms_equal_merging_intervals(latents: tuple[list[float], lis
 def test_sort_free_forms_hide_no_nan(place: int) -> None:
     u, v = randn(8, 5), randn(8, 5, seed=1)
     u[place, 1] = v[place, 2] = float("nan")
-    for length in (_block_ends(u, v)[0], _sorted_length(u, v)):
+    for length in (_compared_ends(u, v)[0], _network_length(u, v), _network_ends(u, v)[0]):
         assert length.isnan().tolist() == [False, True, True, False, False]
 
 
@@ -171,17 +179,18 @@ def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.Monkey
         return call
 
     monkeypatch.setattr(torch, "compile", broken)
-    call = _compiled.__wrapped__(_sorted_length)
+    call = _compiled.__wrapped__(_network_length)
     u, v = randn(4, 3), randn(4, 3, seed=1)
     with pytest.warns(UserWarning, match=r"torch\.compile failed.*no Python\.h"):
         first = call(u, v)
-    assert torch.equal(first, _sorted_length(u, v))
+    assert torch.equal(first, _network_length(u, v))
     assert torch.equal(call(u, v), first)
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
-def test_compiled_union_equals_the_plain_one() -> None:
-    u, v = randn(6, 1, 3, 4), randn(1, 5, 3, 4, seed=1)
+@pytest.mark.parametrize("intervals", [4, 9])  # compared with each other, and sorted
+def test_compiled_union_equals_the_plain_one(intervals: int) -> None:
+    u, v = randn(6, 1, 3, intervals), randn(1, 5, 3, intervals, seed=1)
     for dtype in (torch.float32, torch.float64):
         a, b = (x.to(dtype).requires_grad_() for x in (u, v))
         expected = interval_union(a, b)
@@ -196,6 +205,25 @@ def test_compiled_union_equals_the_plain_one() -> None:
             strict=True,
         ):
             torch.testing.assert_close(mine, plain)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("intervals", [4, 9])
+def test_compiled_union_hides_no_nan(intervals: int) -> None:
+    u, v = randn(18, intervals).float(), randn(18, intervals, seed=1).float()
+    u[3, 0] = u[7, -1] = v[11, 1] = float("nan")
+    with torch.no_grad():
+        assert compiled_interval_union(u, v).isnan().nonzero().flatten().tolist() == [3, 7, 11]
+    assert compiled_interval_union(u.requires_grad_(), v).isnan().nonzero().flatten().tolist() == [3, 7, 11]
+
+
+def test_gradients_of_gradients() -> None:
+    """The second derivative of the union is 0, but a penalty on its gradient must reach what comes before."""
+    u, v = randn(5, 4).requires_grad_(), randn(5, 4, seed=1)
+    scale = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad((scale * interval_union(u, v)).sum(), u, create_graph=True)
+    (penalty,) = torch.autograd.grad(grad.square().sum(), scale)
+    assert penalty.item() == pytest.approx(2 * scale.item() * (grad / scale).square().sum().item())
 
 
 def test_acceleration_reaches_the_head_of_a_model() -> None:

@@ -1,0 +1,39 @@
+"""Times as medians of alternating runs, so that a noisy machine is noisy for all alike."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+WARM_UP_SECONDS = 0.2
+
+
+def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -> dict[str, float]:
+    """The median time of each function; they take turns."""
+    for function in functions.values():
+        begin = time.perf_counter()
+        function()  # compiles, if anything does
+        while time.perf_counter() - begin < WARM_UP_SECONDS:
+            function()
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            begin = time.perf_counter()
+            function()
+            times[name].append(1e3 * (time.perf_counter() - begin))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def matrix_rate(size: int = 2048) -> float:
+    """GFLOP/s of a float32 matrix product: what the machine can do."""
+    a, b, out = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
+    return 2 * size**3 / milliseconds({"product": lambda: torch.mm(a, b, out=out)}, rounds=9)["product"] / 1e6
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
+    """A section of Markdown."""
+    lines = [f"## {title}", "", f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (len(columns) - 1)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines, *(["", note] if note else [])])

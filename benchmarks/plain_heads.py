@@ -1,0 +1,87 @@
+"""Every head but IQE as the plainest torch expression of its formula, with the head's own parameters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from scipy import special
+from torch import Tensor
+from torch.nn import functional as F
+
+Plain = Callable[[Any, Tensor, Tensor], Tensor]
+
+
+def _reduce(head: Any, components: Tensor) -> Tensor:
+    reduced: Tensor = head.reduction(head.transform(components))
+    return reduced
+
+
+def pqe_lh(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    excess = F.relu(u - v).unflatten(-1, (head.num_components, head.dim_per_component))
+    return _reduce(head, 1 - torch.exp(-excess.mean(-1)))
+
+
+def pqe_gg(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    """By scipy's non-central chi-squared distribution, element by element; it has no gradient."""
+    only_u, only_v = (head.scale(mass) / head.dim_per_component for mass in head.set_differences(u, v))
+    greater = special.chndtr(2 * only_u.double().numpy(), 2, 2 * only_v.double().numpy())
+    less_equal = 1 - torch.from_numpy(greater).to(u.dtype)
+    return _reduce(head, 1 - less_equal.unflatten(-1, (head.num_components, head.dim_per_component)).prod(-1))
+
+
+def deep_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    h = u - v
+    hidden = head.activations[0](h @ head.from_input[0].weight.T)
+    for index in range(1, len(head.from_input)):
+        pre = hidden @ head.from_layer[index - 1].weight.T + h @ head.from_input[index].weight.T
+        hidden = head.activations[index](pre)
+    return _reduce(head, hidden)
+
+
+def wide_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    halves = torch.cat([F.relu(u - v), F.relu(v - u)], -1)
+    rows = (halves @ head.weights.weight.T).unflatten(-1, (head.num_components, head.component_size))
+    return _reduce(head, rows.square().sum(-1).sqrt())
+
+
+def mrn(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    squares = (head.symmetric(u) - head.symmetric(v)).square().mean(-1)
+    residual = F.relu(head.asymmetric(u) - head.asymmetric(v)).amax(-1)
+    return (squares.sqrt() if head.fixed else squares) + residual
+
+
+def euclidean(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    return (u - v).square().sum(-1).sqrt()
+
+
+def l1(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    return (u - v).abs().sum(-1)
+
+
+def _angle(u: Tensor, v: Tensor) -> Tensor:
+    a, b = u / u.norm(dim=-1, keepdim=True), v / v.norm(dim=-1, keepdim=True)
+    return 2 * torch.atan2((a - b).norm(dim=-1), (a + b).norm(dim=-1))
+
+
+def spherical(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    return F.softplus(head.raw_scale) * _angle(u, v)
+
+
+def metric_mixture(head: Any, u: Tensor, v: Tensor) -> Tensor:
+    weights = F.softplus(head.raw_weights)
+    return weights[0] * euclidean(head, u, v) + weights[1] * l1(head, u, v) + weights[2] * _angle(u, v)
+
+
+PLAIN: dict[str, Plain] = {
+    "pqe-lh": pqe_lh,
+    "pqe-gg": pqe_gg,
+    "deep-norm": deep_norm,
+    "deep-norm-fixed": deep_norm,
+    "wide-norm": wide_norm,
+    "mrn": mrn,
+    "mrn-fixed": mrn,
+    "euclidean": euclidean,
+    "l1": l1,
+    "spherical": spherical,
+    "metric-mixture": metric_mixture,
+}
