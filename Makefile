@@ -37,4 +37,4 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/heads.py
 
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/collection.py
+	$(BIN)/python -m benchmarks

@@ -14,7 +14,7 @@ from envs.ground_truth import GroundTruth
 from qrl.q_models.base import QModel
 
 MAX_STEPS = 300  # the paper's cap for planning
-_PAIRS_AT_ONCE = 2**14
+_PAIRS_AT_ONCE = 2**14  # of state-action pairs, which bounds the memory
 
 Ids = NDArray[np.int64]
 Steps = NDArray[np.float32]  # (states, goals, actions): the steps that remain to each goal after each action
@@ -22,11 +22,11 @@ Steps = NDArray[np.float32]  # (states, goals, actions): the steps that remain t
 
 @torch.no_grad()
 def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
-    """`steps_to_goal` between all states, computed in parts to bound the memory."""
+    """`steps_to_goal` between all states, computed in parts."""
     was_training = model.training
     model.eval()
     rows = model.encode(observations)
-    chunk = min(len(rows), max(1, _PAIRS_AT_ONCE // (len(rows) * model.spec.num_actions)))
+    chunk = min(len(rows), max(1, _PAIRS_AT_ONCE // (len(rows) * model.spec.num_actions**2)))
     steps = np.empty((len(rows), len(rows), model.spec.num_actions), np.float32)
     for first in range(0, len(rows), chunk):
         # The last part overlaps the one before: all have one shape, for which compiled heads are made once.
@@ -99,18 +99,20 @@ class TablePolicy:
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
         """Walk all tasks at once on the transition table."""
-        last, steps = _walk(lambda states, goals: self.table[states, goals], truth, starts, goals, max_steps)
-        failed = np.flatnonzero(last != goals)
-        end, goals_left = last[failed], goals[failed]
-        # Such a walk has come round if and only if its last state had been visited before.
-        visited = np.zeros(len(failed), bool)
-        state = starts[failed]
-        for _ in range(max_steps):
+
+        def choose(states: Ids, goals: Ids) -> Ids:
+            return self.table[states, goals]
+
+        last, steps, blocked = _walk(choose, truth, starts, goals, max_steps, give_up=True)
+        cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
+        # What still moved at the end has come round if and only if its last state had been visited before.
+        moving = np.flatnonzero(cause == "cap")
+        state, end, goals_left = starts[moving], last[moving], goals[moving]
+        visited = np.zeros(len(moving), bool)
+        for _ in range(max_steps if len(moving) else 0):
             visited |= state == end
             state = truth.transitions[state, self.table[state, goals_left]]
-        stays = truth.transitions[end, self.table[end, goals_left]] == end
-        cause = np.full(len(starts), "", "<U7")
-        cause[failed] = np.where(visited, np.where(stays, "blocked", "loop"), "cap")
+        cause[moving[visited]] = "loop"
         return Outcome(last == goals, steps, cause)
 
 
@@ -130,25 +132,31 @@ class RandomPolicy:
         def choose(states: Ids, goals: Ids) -> Ids:
             return self.rng.integers(self.num_actions, size=len(states))
 
-        last, steps = _walk(choose, truth, starts, goals, max_steps)
+        last, steps, _ = _walk(choose, truth, starts, goals, max_steps, give_up=False)
         return Outcome(last == goals, steps, np.where(last == goals, "", "cap"))
 
 
 def _walk(
-    choose: Callable[[Ids, Ids], Ids], truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int
-) -> tuple[Ids, Ids]:
-    """The last state of each task and the steps taken."""
+    choose: Callable[[Ids, Ids], Ids], truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int, give_up: bool
+) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+    """The last state of each task, the steps taken, and which tasks were given up where a move changed nothing."""
     state = starts.copy()
     steps = np.full(len(starts), max_steps)
+    blocked = np.zeros(len(starts), bool)
     active = np.arange(len(starts))
     for step in range(max_steps):
-        state[active] = truth.transitions[state[active], choose(state[active], goals[active])]
-        arrived = state[active] == goals[active]
+        here, target = state[active], goals[active]
+        after = truth.transitions[here, choose(here, target)]
+        state[active] = after
+        arrived = after == target
         steps[active[arrived]] = step + 1
+        if give_up:
+            blocked[active] = after == here
+            arrived |= after == here
         active = active[~arrived]
         if not len(active):
             break
-    return state, steps
+    return state, steps, blocked
 
 
 def as_rows(observations: ArrayLike) -> NDArray[np.float32]:

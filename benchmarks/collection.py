@@ -1,7 +1,4 @@
-"""How much faster bulk collection is than stepping the Gymnasium environment with the same policy.
-
-Prints steps a second of both, as medians of alternating runs in one process, and their ratio.
-"""
+"""How much faster bulk collection is than stepping the Gymnasium environment with the same policy."""
 
 import random
 import statistics
@@ -10,6 +7,7 @@ import time
 import gymnasium
 import numpy as np
 
+from benchmarks.measure import table
 from envs.collector import CollectorSettings, collect
 from envs.dataset import ENV_ID
 from envs.ground_truth import ground_truth
@@ -50,15 +48,13 @@ def table_of_greedy_actions() -> list[list[list[int]]]:
     return [[np.flatnonzero(mask).tolist() for mask in truth.greedy(goals * 0 + state, goals)] for state in goals]
 
 
-def main() -> None:
+def main() -> str:
     greedy_actions = table_of_greedy_actions()
     pairs = [(bulk_steps_per_second(seed), stepped_steps_per_second(seed, greedy_actions)) for seed in range(ROUNDS)]
     bulk, stepped = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"collection in {SETTINGS.layout}, epsilon {SETTINGS.epsilon}, medians of {ROUNDS} alternating runs")
-    print(f"  bulk, {SETTINGS.trajectories:,} trajectories      {bulk:>12,.0f} steps/s")
-    print(f"  gymnasium env, {STEPPED_EPISODES} trajectories  {stepped:>12,.0f} steps/s")
-    print(f"  ratio                           {bulk / stepped:>12,.0f}x")
-
-
-if __name__ == "__main__":
-    main()
+    rows = [
+        [f"bulk, {SETTINGS.trajectories:,} trajectories", f"{bulk:,.0f}", f"{bulk / stepped:.0f}x"],
+        [f"gymnasium environment, {STEPPED_EPISODES} trajectories", f"{stepped:,.0f}", "1x"],
+    ]
+    note = "Baseline: stepping the environment with the same policy, its greedy actions looked up in a table."
+    return table(f"Collection in {SETTINGS.layout}", ["way", "steps a second", "ratio"], rows, note)

@@ -8,21 +8,26 @@ from typing import Any
 import torch
 
 WARM_UP_SECONDS = 0.2
+TURN_SECONDS = 0.01
 
 
 def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -> dict[str, float]:
-    """The median time of each function; they take turns."""
-    for function in functions.values():
-        begin = time.perf_counter()
+    """The median time of each function; they take turns. What is short is called several times in a turn."""
+    calls = {}
+    for name, function in functions.items():
         function()  # compiles, if anything does
-        while time.perf_counter() - begin < WARM_UP_SECONDS:
+        begin, count = time.perf_counter(), 0
+        while count == 0 or time.perf_counter() - begin < WARM_UP_SECONDS:
             function()
+            count += 1
+        calls[name] = max(1, round(TURN_SECONDS * count / (time.perf_counter() - begin)))
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
             begin = time.perf_counter()
-            function()
-            times[name].append(1e3 * (time.perf_counter() - begin))
+            for _ in range(calls[name]):
+                function()
+            times[name].append(1e3 * (time.perf_counter() - begin) / calls[name])
     return {name: statistics.median(values) for name, values in times.items()}
 
 

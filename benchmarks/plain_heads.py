@@ -21,6 +21,7 @@ def pqe_lh(head: Any, u: Tensor, v: Tensor) -> Tensor:
     return _reduce(head, 1 - torch.exp(-excess.mean(-1)))
 
 
+@torch.no_grad()
 def pqe_gg(head: Any, u: Tensor, v: Tensor) -> Tensor:
     """By scipy's non-central chi-squared distribution, element by element; it has no gradient."""
     only_u, only_v = (head.scale(mass) / head.dim_per_component for mass in head.set_differences(u, v))
@@ -41,17 +42,17 @@ def deep_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
 def wide_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
     halves = torch.cat([F.relu(u - v), F.relu(v - u)], -1)
     rows = (halves @ head.weights.weight.T).unflatten(-1, (head.num_components, head.component_size))
-    return _reduce(head, rows.square().sum(-1).sqrt())
+    return _reduce(head, rows.norm(dim=-1))
 
 
 def mrn(head: Any, u: Tensor, v: Tensor) -> Tensor:
-    squares = (head.symmetric(u) - head.symmetric(v)).square().mean(-1)
+    norm = (head.symmetric(u) - head.symmetric(v)).norm(dim=-1) / head.hidden_size**0.5
     residual = F.relu(head.asymmetric(u) - head.asymmetric(v)).amax(-1)
-    return (squares.sqrt() if head.fixed else squares) + residual
+    return (norm if head.fixed else norm.square()) + residual
 
 
 def euclidean(head: Any, u: Tensor, v: Tensor) -> Tensor:
-    return (u - v).square().sum(-1).sqrt()
+    return (u - v).norm(dim=-1)
 
 
 def l1(head: Any, u: Tensor, v: Tensor) -> Tensor:

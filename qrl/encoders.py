@@ -5,7 +5,31 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
+
+
+class _WeightedNorm(torch.autograd.Function):
+    """Columns of mean 0 and variance 1 under weights of the rows: by hand, for half the passes over memory."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, rows: Tensor, shares: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        mean = shares @ rows
+        normed = rows - mean
+        variance = shares @ normed.square()
+        scale = (variance + eps).rsqrt()
+        normed.mul_(scale)
+        ctx.save_for_backward(normed, scale, shares)
+        ctx.mark_non_differentiable(mean, variance)
+        return normed, mean, variance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, grad: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+        normed, scale, shares = ctx.saved_tensors  # type: ignore[attr-defined]
+        along = (grad * normed).sum(0)
+        mean_part = torch.addcmul(grad.sum(0), normed, along).mul_(shares[:, None])
+        return (grad - mean_part).mul_(scale), None, None
 
 
 class CountedBatchNorm(nn.BatchNorm1d):
@@ -19,12 +43,9 @@ class CountedBatchNorm(nn.BatchNorm1d):
         if counts is None or not self.training:
             return super().forward(rows)
         total = counts.sum().to(rows.dtype)
-        shares = counts.to(rows.dtype) / total
-        mean = shares @ rows
-        centred = rows - mean
-        variance = shares @ centred.square()
+        normed, mean, variance = _WeightedNorm.apply(rows, counts.to(rows.dtype) / total, self.eps)  # type: ignore[no-untyped-call]
         self._track(mean, variance * (total / (total - 1)))  # running variances are unbiased
-        return centred * (variance + self.eps).rsqrt() * self.weight + self.bias
+        return torch.addcmul(self.bias, normed, self.weight)
 
     @torch.no_grad()
     def _track(self, mean: Tensor, variance: Tensor) -> None:

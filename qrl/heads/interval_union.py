@@ -66,8 +66,9 @@ def _compiled_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if len(u) <= _MAX_COMPARED:
         compared: tuple[Tensor, Tensor, Tensor] = _compiled(_compared_ends)(u, v)
         return compared
-    length, places, begins, ends = _compiled(_network_ends)(u, v)
-    return length, _put_back(begins, places.long()), _put_back(ends, places.long())
+    length, places, marks = _compiled(_network_ends)(u, v)
+    marks = _put_back(marks, places.long())
+    return length, marks.remainder(2), (marks >= 2).to(marks.dtype)
 
 
 def _put_back(marks: Tensor, places: Tensor) -> Tensor:
@@ -172,10 +173,11 @@ def _network_length(u: Tensor, v: Tensor) -> Tensor:
     return _walk_length(lefts, rights)
 
 
-def _network_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _network_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Lengths, and for the sorted intervals: their places, and 1 for a left end of a block plus 2 for a right one."""
     lefts, rights, places = _network_sort(u, v, with_places=True)
     length, begins, ends = _walk_ends(lefts, rights)
-    return length, torch.stack(places), begins, ends
+    return length, torch.stack(places), begins + 2 * ends
 
 
 def _network_sort(u: Tensor, v: Tensor, with_places: bool) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:

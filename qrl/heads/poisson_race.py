@@ -86,12 +86,26 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
     below = (mu1 < mu2) | (mu1 < 1)
     low = torch.where(below, (root1 - width).clamp(min=0), root1)
     high = torch.where(below, root1, root1 + width)
-    half = (high - low) / 2
-    middle = (high + low) / 2
-    total = torch.zeros_like(mu1)
+    if mu1.is_cpu:
+        # A short way needs few nodes: 4 up to a length of 0.5 and 6 up to 1 are exact to 4e-8, 12 to 1e-14.
+        few, some = (12, 12) if mu1.dtype == torch.float64 else (4, 6)
+        length = high - low
+        total = torch.empty_like(mu1)
+        for chosen, count in ((length <= 0.5, few), ((length > 0.5) & (length <= 1), some), (length > 1, nodes)):
+            total[chosen] = _integral(low[chosen], high[chosen], root2[chosen], count)
+    else:
+        total = _integral(low, high, root2, nodes)
+    total = total.clamp(max=1)
+    return torch.where(below, total, 1 - total), torch.where(below, 1 - total, total)
+
+
+def _integral(low: Tensor, high: Tensor, root: Tensor, nodes: int) -> Tensor:
+    """Of 2 s exp(-(s - root)^2) i0e(2 s root) from low to high."""
+    half, middle = (high - low) / 2, (high + low) / 2
+    total = torch.zeros_like(low)
+    if low.numel() == 0:
+        return total
     for node, weight in zip(*np.polynomial.legendre.leggauss(nodes), strict=True):
         s = middle + half * float(node)
-        total += float(weight) * s * torch.exp(-(s - root2).square()) * torch.special.i0e(2 * s * root2)
-    total = (2 * half * total).clamp(max=1)
-    greater, less_equal = torch.where(below, total, 1 - total), torch.where(below, 1 - total, total)
-    return greater, less_equal
+        total += float(weight) * s * torch.exp(-(s - root).square()) * torch.special.i0e(2 * s * root)
+    return 2 * half * total

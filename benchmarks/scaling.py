@@ -1,0 +1,164 @@
+"""How times grow: the training step, collection and exhaustive evaluation; and what a run and its start cost."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from agents.agent import Agent
+from agents.evaluation import Evaluator
+from agents.training import Training
+from benchmarks.measure import milliseconds, table
+from benchmarks.training_step import necessary_operations, paper_training
+from envs.collector import CollectorSettings, collect
+from envs.dataset import Dataset
+from envs.ground_truth import ground_truth
+from envs.layout import Layout
+from envs.pictures import save_figure
+
+SIDES_COLLECTED = (20, 50, 100)
+SIDES_EVALUATED = (10, 20, 40)
+
+
+def open_layout(side: int) -> Layout:
+    """A square room with a start in every fifth cell and goals in all others."""
+    inner = side - 2
+    rows = ["".join("S" if (x + 2 * y) % 5 == 0 else "G" for x in range(inner)) for y in range(inner)]
+    wall = "#" * side
+    return Layout("\n".join([wall, *(f"#{row}#" for row in rows), wall]), f"open {side}x{side}")
+
+
+def _data(layout: Layout, trajectories: int) -> Dataset:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(layout.text)
+        file.flush()
+        return collect(CollectorSettings(layout=file.name, trajectories=trajectories))
+
+
+def main(picture: Path) -> str:
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    sections = [_steps(left), _collection(middle), _evaluation(right), _memory(), _start()]
+    save_figure(figure, picture)
+    return "\n\n".join([*sections[:3], f"![Scaling]({picture.name})", *sections[3:]])
+
+
+def _time_step(training: Training) -> float:
+    return milliseconds({"step": lambda: training.learner.update(training.sampler, False)}, rounds=7)["step"]
+
+
+def _steps(ax: Any) -> str:
+    rows = []
+    small, large = collect(CollectorSettings(trajectories=300)), _data(open_layout(40), 300)
+    cases: list[tuple[str, Dataset, dict[str, Any]]] = [
+        ("batch 256", small, {"learner__batch_size": 256}),
+        ("batch 1,024", small, {}),
+        ("batch 4,096", small, {"learner__batch_size": 4096}),
+        ("width 512", small, {"model__width": 512}),
+        ("width 1,024", small, {"model__width": 1024}),
+        (f"{len(large.observations):,} states", large, {}),
+    ]
+    for title, dataset, changes in cases:
+        training = paper_training("iqe-maxmean", False, dataset, **changes)
+        spent, needed = _time_step(training), necessary_operations(training) / 1e9
+        rows.append([title, f"{needed:.1f}", f"{spent:.0f}", f"{needed / spent * 1e3:.0f}"])
+        ax.loglog([needed], [spent], "o", color="C0")
+        ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(5, -9), fontsize=7)
+    ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step")
+    note = (
+        "iqe-maxmean, eager; where nothing else is said width 2048, batch 1,024 and the 241 states of six-rooms. "
+        "Larger batches hardly cost more, because each distinct state is encoded once; small ones are limited by what "
+        "does not shrink with them: Adam and the target's average pass over all weights."
+    )
+    return table("Scaling of the training step", ["case", "necessary GFLOP", "ms", "GFLOP/s"], rows, note)
+
+
+def _collection(ax: Any) -> str:
+    rows = []
+    for side in SIDES_COLLECTED:
+        layout = open_layout(side)
+        begin = time.perf_counter()
+        ground_truth(layout).distances  # noqa: B018 - computing it is what is timed
+        truth_seconds = time.perf_counter() - begin
+        begin = time.perf_counter()
+        dataset = _data(layout, 2000)
+        seconds = time.perf_counter() - begin
+        rate = dataset.num_transitions / seconds
+        rows.append([f"{side}x{side}", f"{len(layout.cells):,}", f"{truth_seconds:.2f}", f"{rate:,.0f}"])
+        ax.loglog([len(layout.cells)], [truth_seconds], "o", color="C0")
+        ax.loglog([len(layout.cells)], [seconds], "s", color="C1")
+    ax.set(xlabel="states", ylabel="seconds", title="all distances (circles), 2,000 episodes (squares)")
+    note = "All-pairs distances grow with the square of the states, as their table does; they are found once a layout."
+    return table("Scaling of collection", ["open room", "states", "all distances, s", "steps a second"], rows, note)
+
+
+def _evaluation(ax: Any) -> str:
+    rows = []
+    for side in SIDES_EVALUATED:
+        dataset = _data(open_layout(side), 100)
+        training = paper_training("iqe-maxmean", False, dataset, model__width=256)
+        evaluator = Evaluator(dataset)
+        begin = time.perf_counter()
+        steps = Agent(training.learner.model, training.scaling).all_steps_to_goal(dataset.observations)
+        table_seconds = time.perf_counter() - begin
+        begin = time.perf_counter()
+        results = evaluator.score(evaluator.reference("oracle"))
+        seconds = time.perf_counter() - begin
+        pairs = steps.shape[0] ** 2
+        rows.append([f"{side}x{side}", f"{pairs:,}", f"{results.tasks:,}", f"{table_seconds:.1f}", f"{seconds:.1f}"])
+        ax.loglog([pairs], [table_seconds], "o", color="C0")
+        ax.loglog([pairs], [seconds], "s", color="C1")
+    ax.set(xlabel="pairs of states", ylabel="seconds", title="table of steps (circles), scoring (squares)")
+    columns = ["open room", "pairs of states", "tasks", "table of steps, s", "scoring, s"]
+    note = (
+        "The table of steps is iqe-maxmean's (width 256, eager) between all states; scoring is that of the oracle: "
+        "walking all tasks and all pairs, and all errors. Both grow with the pairs of states."
+    )
+    return table("Scaling of the exhaustive evaluation", columns, rows, note)
+
+
+_RUN = """
+import resource, sys, time
+from benchmarks.training_step import paper_training
+training = paper_training("iqe-maxmean", {compiled})
+for _ in range({steps}):
+    training.learner.update(training.sampler, False)
+training.evaluate() if {steps} > 1 else None
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def _python(program: str, cache: str | None = None) -> tuple[float, str]:
+    """Seconds and output of a new interpreter; `cache`: where compiled kernels are kept."""
+    environment = dict(os.environ) if cache is None else {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
+    begin = time.perf_counter()
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return time.perf_counter() - begin, run.stdout
+
+
+def _memory() -> str:
+    rows = [
+        [name, f"{float(_python(_RUN.format(compiled=compiled, steps=20))[1]):.2f}"]
+        for name, compiled in (("eager", False), ("compiled", True))
+    ]
+    return table("Memory", ["iqe-maxmean, width 2048, 1,000 trajectories", "peak resident GiB"], rows)
+
+
+def _start() -> str:
+    help_seconds, _ = _python(
+        "from qrl.scripts.train_agent import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    )
+    rows = [["train-agent --help", f"{help_seconds:.1f}"]]
+    rows.append(["to the first step, eager", f"{_python(_RUN.format(compiled=False, steps=1))[0]:.1f}"])
+    with tempfile.TemporaryDirectory() as cache:
+        for title in ("to the first step, compiled, nothing cached", "to the first step, compiled, cached"):
+            rows.append([title, f"{_python(_RUN.format(compiled=True, steps=1), cache)[0]:.1f}"])
+    note = "From starting the interpreter, with collecting 1,000 trajectories. Torch caches compiled kernels on disk."
+    return table("Start", ["", "seconds"], rows, note)
