@@ -5,10 +5,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from agents.agent import Agent
 from agents.evaluation import Evaluator
@@ -41,11 +43,25 @@ def _data(layout: Layout, trajectories: int) -> Dataset:
 
 
 def main(picture: Path) -> str:
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    sections = [_steps(left), _collection(middle), _evaluation(right), _memory(), _start()]
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    axes = figure.subplots(1, 3)
+    sections = [_steps(axes[0]), _collection(axes[1]), _evaluation(axes[2]), _memory(), _start()]
+    for ax in axes:
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.margins(0.15)
+        ax.grid(alpha=0.3)
+        ax.legend(loc="upper left", fontsize=8)
     save_figure(figure, picture)
     return "\n\n".join([*sections[:3], f"![Scaling]({picture.name})", *sections[3:]])
+
+
+def _draw(ax: Any, work: Sequence[float], times: dict[str, list[float]]) -> None:
+    """Times against the work, each beside a line that grows with the work."""
+    for (title, values), colour in zip(times.items(), ("C0", "C1"), strict=False):
+        ax.loglog(work, values, "o", color=colour, label=title)
+        line = [values[-1] * each / work[-1] for each in work]
+        ax.loglog(work, line, ":", color=colour, lw=1, label="proportional to the work")
 
 
 def _time_step(training: Training) -> float:
@@ -53,7 +69,7 @@ def _time_step(training: Training) -> float:
 
 
 def _steps(ax: Any) -> str:
-    rows = []
+    rows, work, times = [], [], []
     small, large = collect(CollectorSettings(trajectories=300)), _data(open_layout(40), 300)
     cases: list[tuple[str, Dataset, dict[str, Any]]] = [
         ("batch 256", small, {"learner__batch_size": 256}),
@@ -67,8 +83,10 @@ def _steps(ax: Any) -> str:
         training = paper_training("iqe-maxmean", False, dataset, **changes)
         spent, needed = _time_step(training), necessary_operations(training) / 1e9
         rows.append([title, f"{needed:.1f}", f"{spent:.0f}", f"{needed / spent * 1e3:.0f}"])
-        ax.loglog([needed], [spent], "o", color="C0")
+        work.append(needed)
+        times.append(spent)
         ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(5, -9), fontsize=7)
+    _draw(ax, work, {"a step": times})
     ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step")
     note = (
         "iqe-maxmean, eager; where nothing else is said width 2048, batch 1,024 and the 241 states of six-rooms. "
@@ -79,7 +97,7 @@ def _steps(ax: Any) -> str:
 
 
 def _collection(ax: Any) -> str:
-    rows = []
+    rows, work, times = [], [], {"all distances": list[float]()}
     for side in SIDES_COLLECTED:
         layout = open_layout(side)
         begin = time.perf_counter()
@@ -90,15 +108,16 @@ def _collection(ax: Any) -> str:
         seconds = time.perf_counter() - begin
         rate = dataset.num_transitions / seconds
         rows.append([f"{side}x{side}", f"{len(layout.cells):,}", f"{truth_seconds:.2f}", f"{rate:,.0f}"])
-        ax.loglog([len(layout.cells)], [truth_seconds], "o", color="C0")
-        ax.loglog([len(layout.cells)], [seconds], "s", color="C1")
-    ax.set(xlabel="states", ylabel="seconds", title="all distances (circles), 2,000 episodes (squares)")
+        work.append(len(layout.cells) ** 2)
+        times["all distances"].append(truth_seconds)
+    _draw(ax, work, times)
+    ax.set(xlabel="pairs of states", ylabel="seconds", title="a layout's true distances")
     note = "All-pairs distances grow with the square of the states, as their table does; they are found once a layout."
     return table("Scaling of collection", ["open room", "states", "all distances, s", "steps a second"], rows, note)
 
 
 def _evaluation(ax: Any) -> str:
-    rows = []
+    rows, work, times = [], [], {"table of steps": list[float](), "scoring": list[float]()}
     for side in SIDES_EVALUATED:
         dataset = _data(open_layout(side), 100)
         training = paper_training("iqe-maxmean", False, dataset, model__width=256)
@@ -111,9 +130,11 @@ def _evaluation(ax: Any) -> str:
         seconds = time.perf_counter() - begin
         pairs = steps.shape[0] ** 2
         rows.append([f"{side}x{side}", f"{pairs:,}", f"{results.tasks:,}", f"{table_seconds:.1f}", f"{seconds:.1f}"])
-        ax.loglog([pairs], [table_seconds], "o", color="C0")
-        ax.loglog([pairs], [seconds], "s", color="C1")
-    ax.set(xlabel="pairs of states", ylabel="seconds", title="table of steps (circles), scoring (squares)")
+        work.append(pairs)
+        times["table of steps"].append(table_seconds)
+        times["scoring"].append(seconds)
+    _draw(ax, work, times)
+    ax.set(xlabel="pairs of states", ylabel="seconds", title="exhaustive evaluation")
     columns = ["open room", "pairs of states", "tasks", "table of steps, s", "scoring, s"]
     note = (
         "The table of steps is iqe-maxmean's (width 256, eager) between all states; scoring is that of the oracle: "
@@ -123,13 +144,15 @@ def _evaluation(ax: Any) -> str:
 
 
 _RUN = """
-import resource, sys, time
+import re
+from pathlib import Path
 from benchmarks.training_step import paper_training
 training = paper_training("iqe-maxmean", {compiled})
 for _ in range({steps}):
     training.learner.update(training.sampler, False)
 training.evaluate() if {steps} > 1 else None
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+# Not getrusage, which also counts the process that started this one.
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 2**20)
 """
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -12,7 +13,10 @@ Main = Callable[[Sequence[str] | None], int | None]
 
 
 def command(main: Main) -> Callable[[Sequence[str] | None], int]:
-    """Give `main(argv)` an exit status: its own or 0, 2 for a user's mistake, 130 when interrupted."""
+    """Give `main(argv)` an exit status.
+
+    Its own or 0, 2 for a user's mistake, 130 when interrupted, 141 when nobody reads the output any more.
+    """
 
     @functools.wraps(main)
     def run(argv: Sequence[str] | None = None) -> int:
@@ -24,6 +28,9 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
+        except BrokenPipeError:  # what reads the output, as `head` does, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at the end
+            return 141
 
     return run
 

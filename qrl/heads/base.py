@@ -40,6 +40,8 @@ class Head(nn.Module):
                     f"{type(self).__name__}: {name} has the shape {tuple(latent.shape)}, "
                     f"but its last dimension must be input_size = {self.input_size}"
                 )
+        if u.shape == v.shape:
+            return  # broadcast_shapes takes longer than some heads
         try:
             torch.broadcast_shapes(u.shape, v.shape)
         except RuntimeError:

@@ -101,11 +101,12 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
 
 def _integral(low: Tensor, high: Tensor, root: Tensor, nodes: int) -> Tensor:
     """Of 2 s exp(-(s - root)^2) i0e(2 s root) from low to high."""
-    half, middle = (high - low) / 2, (high + low) / 2
+    half, middle, twice = (high - low) / 2, (high + low) / 2, 2 * root
     total = torch.zeros_like(low)
     if low.numel() == 0:
         return total
     for node, weight in zip(*np.polynomial.legendre.leggauss(nodes), strict=True):
-        s = middle + half * float(node)
-        total += float(weight) * s * torch.exp(-(s - root).square()) * torch.special.i0e(2 * s * root)
-    return 2 * half * total
+        s = torch.add(middle, half, alpha=float(node))
+        value = (s - root).square_().neg_().exp_()
+        total.add_(value.mul_(torch.special.i0e(s * twice)).mul_(s), alpha=float(weight))
+    return total.mul_(half).mul_(2)

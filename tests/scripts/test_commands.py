@@ -95,6 +95,16 @@ def test_inspecting_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
     assert "must end in .png" in capsys.readouterr().err
 
 
+def test_a_reader_that_has_seen_enough() -> None:
+    """As in `list-models | head -1`: no traceback."""
+    command = Path(sys.executable).with_name("list-models")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        run = subprocess.run([command], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (141, "")
+
+
 def test_damage_is_reported_without_a_traceback() -> None:
     collect_dataset(["d.npz", "layout=corridor", "trajectories=2"])
     content = bytearray(Path("d.npz").read_bytes())
