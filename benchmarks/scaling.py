@@ -49,7 +49,7 @@ def main(picture: Path) -> str:
     for ax in axes:
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_minor_formatter(NullFormatter())
-        ax.margins(0.15)
+        ax.margins(0.25)
         ax.grid(alpha=0.3)
         ax.legend(loc="upper left", fontsize=8)
     save_figure(figure, picture)
@@ -60,8 +60,9 @@ def _draw(ax: Any, work: Sequence[float], times: dict[str, list[float]]) -> None
     """Times against the work, each beside a line that grows with the work."""
     for (title, values), colour in zip(times.items(), ("C0", "C1"), strict=False):
         ax.loglog(work, values, "o", color=colour, label=title)
-        line = [values[-1] * each / work[-1] for each in work]
-        ax.loglog(work, line, ":", color=colour, lw=1, label="proportional to the work")
+        ends = (min(work), max(work))
+        line = [values[-1] * each / work[-1] for each in ends]
+        ax.loglog(ends, line, ":", color=colour, lw=1, label="proportional to the work")
 
 
 def _time_step(training: Training) -> float:

@@ -66,7 +66,7 @@ def main() -> str:
     eager, compiled = (paper_training("iqe-maxmean", flag, dataset) for flag in (False, True))
     others = {name: paper_training(name, True, dataset) for name in ("mrn-fixed", "pqe-gg")}
     steps = {"naive": _naive_step(eager), "eager": _Step(eager), "compiled": _Step(compiled)}
-    times = milliseconds({**steps, **{name: _Step(each) for name, each in others.items()}}, rounds=9)
+    times = milliseconds({**steps, **{name: _Step(each) for name, each in others.items()}}, rounds=25)
     rate, needed = matrix_rate(), necessary_operations(eager)
     rows = []
     for name in ("naive", "eager", "compiled"):
