@@ -120,10 +120,6 @@ def _shapes(make: Callable[[], QModel], observations: Tensor) -> None:
         one_to_one = ask(encoded[:4], action[0], encoded[:4], goal_action[0])
         diagonal = ask(encoded[:4, None], action[:1].mT, encoded[None, :4], goal_action[:1]).diagonal()
         _same(f"{what} of rows one to one", one_to_one, diagonal)
-    places, others = torch.arange(4), torch.tensor([2, 0, 2, 6])
-    for given in (None, action[0]):
-        asked = model.discounted(encoded[places], given, encoded[others], goal_action[0])
-        _same("discounted_at", model.discounted_at(encoded, places, given, others, goal_action[0]), asked)
     distances = model.distance(state, None, goal, None)
     expected = distances.mean(-1) - 1 if model.goal_kind == "state-action" else distances.squeeze(-1)
     _same("steps_to_goal", model.steps_to_goal(state, goal), expected)
@@ -138,6 +134,10 @@ def _readings(make: Callable[[], QModel], observations: Tensor) -> None:
     inside = (discounted >= D_MIN) & (discounted <= 1)
     _demand(bool(inside.any()), "no discounted distance of a new model lies within [D_MIN, 1]")
     _same("discounted", discounted[inside], SPEC.discount ** distance[inside], 1e-7)
+    places, others, actions = torch.arange(4), torch.tensor([2, 0, 2, 6]), torch.tensor([0, 2, 1, 1])
+    for given in (None, actions.flip(0)):
+        asked = model.discounted(encoded[places], given, encoded[others], actions)
+        _same("discounted_at", model.discounted_at(encoded, places, given, others, actions), asked)
 
 
 def _gradients(make: Callable[[], QModel], observations: Tensor) -> None:

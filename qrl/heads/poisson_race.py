@@ -91,7 +91,8 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
         few, some = (12, 12) if mu1.dtype == torch.float64 else (4, 6)
         length = high - low
         total = torch.empty_like(mu1)
-        for chosen, count in ((length <= 0.5, few), ((length > 0.5) & (length <= 1), some), (length > 1, nodes)):
+        # The last group is what is in no other, NaN included.
+        for chosen, count in ((length <= 0.5, few), ((length > 0.5) & (length <= 1), some), (~(length <= 1), nodes)):
             total[chosen] = _integral(low[chosen], high[chosen], root2[chosen], count)
     else:
         total = _integral(low, high, root2, nodes)

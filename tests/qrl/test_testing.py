@@ -65,6 +65,11 @@ class WrongDiscount(Sound):
         return torch.exp(-self.distance(*arguments))
 
 
+class WrongPlaces(Sound):
+    def discounted_at(self, rows: Tensor, states: Tensor, actions: Any, goals: Tensor, goal_actions: Tensor) -> Tensor:
+        return super().discounted_at(rows, goals, actions, states, goal_actions)
+
+
 class WrongSteps(Sound):
     def steps_to_goal(self, state: Tensor, goal: Tensor) -> Tensor:
         return super().steps_to_goal(state, goal) + 1
@@ -130,6 +135,7 @@ class Shifted(Squared):
         (Restless, r"\(The same seed gives the same model.*\): .* differs by"),
         (ColumnsFirst, "rows should come first|shape"),
         (ForgetsGoalActions, r"distance\(s, None, g, a'\) differs by"),
+        (WrongPlaces, "discounted_at differs by"),
         (WrongDiscount, r"\(Discounted = discount \*\* distance.*\): discounted differs by"),
         (WrongSteps, "steps_to_goal differs by"),
         (NaNGradient, "the gradient of encoder.* is not finite"),

@@ -189,33 +189,28 @@ def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize("intervals", [4, 9])  # compared with each other, and sorted
-def test_compiled_union_equals_the_plain_one(intervals: int) -> None:
-    u, v = randn(6, 1, 3, intervals), randn(1, 5, 3, intervals, seed=1)
-    for dtype in (torch.float32, torch.float64):
-        a, b = (x.to(dtype).requires_grad_() for x in (u, v))
-        expected = interval_union(a, b)
-        with torch.no_grad():
-            torch.testing.assert_close(compiled_interval_union(a, b), expected)
-        measured = compiled_interval_union(a, b)
-        torch.testing.assert_close(measured, expected)
-        weights = randn(6, 5, 3, seed=2).to(dtype)
-        for mine, plain in zip(
-            torch.autograd.grad((measured * weights).sum(), (a, b)),
-            torch.autograd.grad((expected * weights).sum(), (a, b)),
-            strict=True,
-        ):
-            torch.testing.assert_close(mine, plain)
-
-
-@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize("intervals", [4, 9])
-def test_compiled_union_hides_no_nan(intervals: int) -> None:
-    u, v = randn(18, intervals).float(), randn(18, intervals, seed=1).float()
-    u[3, 0] = u[7, -1] = v[11, 1] = float("nan")
+@pytest.mark.parametrize(("intervals", "dtype"), [(4, torch.float64), (9, torch.float32)])  # compared, and sorted
+def test_compiled_union_equals_the_plain_one(intervals: int, dtype: torch.dtype) -> None:
+    a = randn(6, 1, 3, intervals).to(dtype).requires_grad_()
+    b = randn(1, 5, 3, intervals, seed=1).to(dtype).requires_grad_()
+    expected = interval_union(a, b)
     with torch.no_grad():
-        assert compiled_interval_union(u, v).isnan().nonzero().flatten().tolist() == [3, 7, 11]
-    assert compiled_interval_union(u.requires_grad_(), v).isnan().nonzero().flatten().tolist() == [3, 7, 11]
+        torch.testing.assert_close(compiled_interval_union(a, b), expected)
+    measured = compiled_interval_union(a, b)
+    torch.testing.assert_close(measured, expected)
+    weights = randn(6, 5, 3, seed=2).to(dtype)
+    for mine, plain in zip(
+        torch.autograd.grad((measured * weights).sum(), (a, b)),
+        torch.autograd.grad((expected * weights).sum(), (a, b)),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, plain)
+    # The same kernels hide no NaN.
+    with torch.no_grad():
+        a[3, 0, 1, 0] = a[4, 0, 0, -1] = b[0, 2, 2, 1] = float("nan")
+        torch.testing.assert_close(compiled_interval_union(a, b), interval_union(a, b), equal_nan=True)
+        assert compiled_interval_union(a, b).isnan().sum() == 5 + 5 + 6
+    assert compiled_interval_union(a, b).isnan().sum() == 5 + 5 + 6
 
 
 def test_gradients_of_gradients() -> None:
