@@ -91,8 +91,9 @@ def _steps(ax: Any) -> str:
     ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step")
     note = (
         "iqe-maxmean, eager; where nothing else is said width 2048, batch 1,024 and the 241 states of six-rooms. "
-        "Larger batches hardly cost more, because each distinct state is encoded once; small ones are limited by what "
-        "does not shrink with them: Adam and the target's average pass over all weights."
+        "The encoder's work does not grow with the batch, because each distinct state is encoded once; the head sees "
+        "every pair. Narrow networks are limited by the head, and by Adam and the target's average, which pass over "
+        "all weights."
     )
     return table("Scaling of the training step", ["case", "necessary GFLOP", "ms", "GFLOP/s"], rows, note)
 
