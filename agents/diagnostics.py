@@ -1,5 +1,6 @@
 """How near learned distances are to the truth, and how near they are to a quasimetric."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def _others(exact: Steps) -> NDArray[np.bool_]:
     return ~np.eye(len(exact), dtype=bool)[..., None]
 
 
+@lru_cache(maxsize=2)  # asked for every planner and picture of an evaluation
 def seen_goals(dataset: Dataset) -> NDArray[np.bool_]:
     """(states, goals, actions): whether some trajectory takes the action in the state and later visits the goal."""
     count = len(dataset.observations)

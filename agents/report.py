@@ -26,7 +26,7 @@ td, th { padding: .2em .8em; text-align: right; white-space: pre } td:first-chil
 tr:nth-child(even) { background: #f4f4f4 } th { border-bottom: 2px solid #888 }
 th:first-child { text-align: left } dl.card { display: grid; grid-template-columns: max-content 1fr; gap: 0 1.2em }
 dt { color: #666 } dd { margin: 0; overflow-wrap: anywhere } img { max-width: 100% }
-figure { margin: 1.2em 0 } figcaption, .how { color: #555 } pre { background: #f4f4f4; padding: 1em; overflow-x: auto }
+figure { margin: 1.2em 0 } figcaption { color: #555 } pre { background: #f4f4f4; padding: 1em; overflow-x: auto }
 """
 
 

@@ -14,9 +14,8 @@ from matplotlib.ticker import NullFormatter
 
 from agents.agent import Agent
 from agents.evaluation import Evaluator
-from agents.training import Training
 from benchmarks.measure import milliseconds, table
-from benchmarks.training_step import necessary_operations, paper_training
+from benchmarks.training_step import learner_step, necessary_operations, paper_training
 from envs.collector import CollectorSettings, collect
 from envs.dataset import Dataset
 from envs.ground_truth import ground_truth
@@ -65,10 +64,6 @@ def _draw(ax: Any, work: Sequence[float], times: dict[str, list[float]]) -> None
         ax.loglog(ends, line, ":", color=colour, lw=1, label="proportional to the work")
 
 
-def _time_step(training: Training) -> float:
-    return milliseconds({"step": lambda: training.learner.update(training.sampler, False)}, rounds=7)["step"]
-
-
 def _steps(ax: Any) -> str:
     rows, work, times = [], [], []
     small, large = collect(CollectorSettings(trajectories=300)), _data(open_layout(40), 300)
@@ -82,7 +77,8 @@ def _steps(ax: Any) -> str:
     ]
     for title, dataset, changes in cases:
         training = paper_training("iqe-maxmean", False, dataset, **changes)
-        spent, needed = _time_step(training), necessary_operations(training) / 1e9
+        spent = milliseconds({"step": learner_step(training)}, rounds=7)["step"]
+        needed = necessary_operations(training) / 1e9
         rows.append([title, f"{needed:.1f}", f"{spent:.0f}", f"{needed / spent * 1e3:.0f}"])
         work.append(needed)
         times.append(spent)

@@ -1,6 +1,7 @@
 """The training step against the naive one, and against what the machine's matrix products allow."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -43,17 +44,12 @@ def necessary_operations(training: Training) -> float:
     return total / batches
 
 
-class _Step:
-    """A step of the learner, or of the naive one, as a function to be timed."""
-
-    def __init__(self, training: Training) -> None:
-        self.training = training
-
-    def __call__(self) -> None:
-        self.training.learner.update(self.training.sampler, with_metrics=False)
+def learner_step(training: Training) -> Callable[[], Any]:
+    """A step of the learner, as a function to be timed."""
+    return lambda: training.learner.update(training.sampler, with_metrics=False)
 
 
-def _naive_step(training: Training) -> Any:
+def _naive_step(training: Training) -> Callable[[], Any]:
     settings = training.settings.learner
     model = copy.deepcopy(training.learner.model)
     naive = NaiveLearner(model, training.learner.observations, settings, training.learner.num_steps)
@@ -65,8 +61,8 @@ def main() -> str:
     dataset = collect(CollectorSettings())
     eager, compiled = (paper_training("iqe-maxmean", flag, dataset) for flag in (False, True))
     others = {name: paper_training(name, True, dataset) for name in ("mrn-fixed", "pqe-gg")}
-    steps = {"naive": _naive_step(eager), "eager": _Step(eager), "compiled": _Step(compiled)}
-    times = milliseconds({**steps, **{name: _Step(each) for name, each in others.items()}}, rounds=25)
+    steps = {"naive": _naive_step(eager), "eager": learner_step(eager), "compiled": learner_step(compiled)}
+    times = milliseconds({**steps, **{name: learner_step(each) for name, each in others.items()}}, rounds=25)
     rate, needed = matrix_rate(), necessary_operations(eager)
     rows = []
     for name in ("naive", "eager", "compiled"):
