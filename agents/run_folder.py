@@ -125,6 +125,14 @@ class RunFolder:
         with atomic_write(self.metrics) as file:
             file.write(text.getvalue().encode())
 
+    def seconds(self) -> float:
+        """The time of all logged training steps."""
+        last, total = 0, 0.0
+        for row in self._read_metrics():
+            total += (int(row["step"]) - last) / float(row["steps_per_second"])
+            last = int(row["step"])
+        return total
+
     def _read_metrics(self) -> list[dict[str, Any]]:
         return list(csv.DictReader(io.StringIO(read_text(self.metrics, max_bytes=2**30))))
 

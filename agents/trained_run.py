@@ -1,5 +1,6 @@
 """A training run opened for evaluation: its agent, its data, and what a reader of the results should know."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.agent import Agent, load_agent
 from agents.checkpoint import Checkpoint
-from agents.results import REFERENCES, Results
+from agents.evaluation import Evaluator
+from agents.results import REFERENCES, Evaluation, Results
 from agents.run_folder import RunFolder
 from agents.settings import TrainSettings, differences
 from envs.dataset import Dataset
@@ -85,3 +87,17 @@ class TrainedRun:
                     writer.add_scalar(f"planning-{results.protocol}/{key}", value, self.checkpoint.step)
         except OSError as error:
             raise RunError(f"{self.folder.tensorboard} cannot be written: {error.strerror or error}") from error
+
+
+def evaluation_of(
+    evaluator: Evaluator, results: Results, trained: TrainedRun | None, beside: Sequence[Results] = ()
+) -> Evaluation:
+    """Results with all that a reader should know of where they come from, and others `beside` them."""
+    return Evaluation(
+        **dict(results),
+        **(trained.facts if trained else {}),
+        dataset=repr(evaluator.dataset),
+        dataset_hash=evaluator.dataset.content_hash,
+        notices=[*(trained.notices if trained else []), *evaluator.notices],
+        references={each.name: each for each in beside},
+    )

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from agents.evaluation import Evaluator
     from agents.rollout import open_env
     from agents.summary import align, by_distance, text_table
-    from agents.trained_run import TrainedRun
+    from agents.trained_run import TrainedRun, evaluation_of
     from envs.dataset import Dataset
 
     trained = None
@@ -64,14 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     subject = evaluator.agent(trained.agent, trained.name) if trained else evaluator.reference(args.reference)
     results = evaluator.score(subject)
     beside = [evaluator.score(other) for other in evaluator.references() if other.name != args.reference]
-    evaluation = Evaluation(
-        **dict(results),
-        **(trained.facts if trained else {}),
-        dataset=repr(dataset),
-        dataset_hash=dataset.content_hash,
-        notices=[*(trained.notices if trained else []), *evaluator.notices],
-        references={each.name: each for each in beside},
-    )
+    evaluation = evaluation_of(evaluator, results, trained, beside)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table([results, *beside]))

@@ -42,10 +42,15 @@ def new_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def add_settings_arguments(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
-    """Add --config and key=value overrides, with every key listed by --help.
+    """Add --config and key=value overrides."""
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in one")
+    add_override_arguments(parser, settings)
+
+
+def add_override_arguments(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
+    """Add key=value overrides, with every key listed by --help.
 
     Parse with `parse_intermixed_args`, so that options may stand between overrides.
     """
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in one")
     parser.epilog = f"keys:\n{settings.help()}"

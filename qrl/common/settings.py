@@ -61,16 +61,17 @@ def read_config(config: str) -> dict[str, Any]:
         if not isinstance(base, str) or base in chain:
             raise ConfigError(f"{chain[-1]}: include must be the name of another config (got {base!r})")
         chain.append(base)
-        values = _merge(_read_yaml(base), values)
+        values = merge(_read_yaml(base), values)
     return values
 
 
-def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` in it, group by group."""
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` in it, group by group; neither is touched."""
+    merged = dict(base)
     for key, value in changes.items():
-        below = base.get(key)
-        base[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return base
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def _read_yaml(config: str) -> dict[str, Any]:
@@ -82,7 +83,10 @@ def _read_yaml(config: str) -> dict[str, Any]:
     elif named.is_file():
         text = named.read_text("utf-8")
     else:
-        known = [entry.name.removesuffix(".yaml") for entry in builtin.iterdir() if entry.name.endswith(".yaml")]
+        folder, slash, _ = config.rpartition("/")
+        beside = builtin.joinpath(folder)
+        names = [entry.name for entry in beside.iterdir()] if beside.is_dir() else []
+        known = [folder + slash + name.removesuffix(".yaml") for name in names if name.endswith(".yaml")]
         raise ConfigError(f"{unknown_name('config', config, known)}; or give the path of a YAML file")
     try:
         values = _parse_yaml(text)

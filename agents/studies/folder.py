@@ -1,0 +1,112 @@
+"""The results of a study on disk: its plan, its datasets, a training run for each point of the grid, and a table."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.results import Evaluation, Results
+from agents.run_folder import RunFolder
+from agents.studies.study import PlannedRun, Study, StudySettings
+from qrl.common.errors import FileError, RunError
+from qrl.common.files import atomic_write, read_text
+from qrl.common.settings import dump_yaml, read_config
+
+EVALUATION = "evaluation.json"
+
+
+class StudyFolder:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.study = self.path / "study.yaml"
+        self.results = self.path / "results.csv"
+
+    def check(self, study: Study) -> None:
+        """Refuse a folder that holds anything but results of the same study."""
+        if self.study.is_file():
+            study.check_grown_from(self.read_study(), str(self.path))
+        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
+
+    def open(self, study: Study) -> None:
+        """Make the folder for `study`, or go on with what it holds of the same study."""
+        self.check(study)
+        values = {"name": study.name, **study.settings.model_dump(exclude={"out"}, exclude_defaults=True)}
+        with atomic_write(self.study) as file:
+            file.write(dump_yaml(values).encode())
+
+    def read_study(self) -> Study:
+        if not self.study.is_file():
+            raise RunError(f"{self.path} holds no study: it has no study.yaml")
+        values = read_config(str(self.study))
+        name = str(values.pop("name", self.path.name))
+        return Study(name, StudySettings.from_values(values, str(self.study)))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep a second sweep out."""
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunError(f"{self.path} is in use by another sweep") from None
+            yield
+
+    # Datasets, each shared by the runs of all families, and what the references reach on it
+
+    def dataset(self, run: PlannedRun) -> Path:
+        return self.path / "data" / f"{run.data_name}.npz"
+
+    def references(self, run: PlannedRun) -> Path:
+        return self.path / "data" / f"{run.data_name}.json"
+
+    # Runs
+
+    def run(self, run: PlannedRun) -> RunFolder:
+        return RunFolder(self.path / "runs" / run.name)
+
+    def evaluation(self, run: PlannedRun) -> Evaluation | None:
+        """The results of a finished run."""
+        path = self.run(run).path / EVALUATION
+        if not path.is_file():
+            return None
+        return _parse(path, Evaluation)
+
+    def failure(self, run: PlannedRun) -> str | None:
+        """Why a run failed, if the last sweep gave it up."""
+        path = self._failure(run)
+        if not path.is_file():
+            return None
+        try:
+            return str(json.loads(read_text(path))["error"])
+        except (ValueError, KeyError, TypeError):
+            raise FileError(f"{path} is damaged; delete it") from None
+
+    def write_failure(self, run: PlannedRun, error: str | None) -> None:
+        """Keep the reason of a failure, or forget it with None."""
+        if error is None:
+            self._failure(run).unlink(missing_ok=True)
+            return
+        with atomic_write(self._failure(run)) as file:
+            file.write(json.dumps({"run": run.name, "error": error}, indent=2).encode())
+
+    def _failure(self, run: PlannedRun) -> Path:
+        return self.path / "failed" / f"{run.name}.json"
+
+    def read_references(self, run: PlannedRun) -> dict[str, Results]:
+        path = self.references(run)
+        if not path.is_file():
+            return {}
+        values: dict[str, Any] = json.loads(read_text(path))
+        return {name: Results.model_validate(each) for name, each in values.items()}
+
+
+def _parse(path: Path, record: type[Evaluation]) -> Evaluation:
+    try:
+        return record.model_validate_json(read_text(path))
+    except ValidationError:
+        raise FileError(f"{path} is damaged; delete it, and the next sweep evaluates the run again") from None

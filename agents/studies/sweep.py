@@ -1,0 +1,85 @@
+"""A sweep: all runs of a study that are not yet finished. Kill it at any moment and start it again."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+from tqdm import tqdm
+
+from agents.evaluation import Evaluator
+from agents.studies.backends import Backend
+from agents.studies.folder import StudyFolder
+from agents.studies.study import PlannedRun, Study
+from agents.studies.table import gather, write_rows
+from agents.studies.worker import Task
+from envs.collector import collect
+from envs.dataset import Dataset
+from qrl.common.errors import UserError
+from qrl.common.files import atomic_write
+from qrl.registry import find
+
+ATTEMPTS = 2
+
+
+def check_models(study: Study) -> None:
+    """Refuse unknown models and parameters before anything is computed."""
+    checked = set()
+    for run in study.runs:
+        if (run.family, run.choice) in checked:
+            continue
+        checked.add((run.family, run.choice))
+        try:
+            find(run.settings.model.name).parameters.from_values(run.settings.model.params, "model.params")
+        except UserError as error:
+            raise type(error)(f"study {study.name}, families.{run.family}: {error}") from None
+
+
+def make_data(study: Study, folder: StudyFolder) -> None:
+    """Collect the datasets that are not there yet, and score the references on those that runs are evaluated with."""
+    runs = {run.data_name: run for run in study.runs}
+    for run in tqdm(runs.values(), unit=" datasets", disable=None, leave=False):
+        if not folder.dataset(run).is_file():
+            collect(run.settings.collector).save(folder.dataset(run))
+        if not run.tuning and not folder.references(run).is_file():
+            evaluator = Evaluator(Dataset.load(folder.dataset(run)))
+            scored = {each.name: evaluator.score(each).model_dump(mode="json") for each in evaluator.references()}
+            with atomic_write(folder.references(run)) as file:
+                file.write(json.dumps(scored, indent=2).encode())
+
+
+def sweep(
+    study: Study,
+    folder: StudyFolder,
+    backend: Backend,
+    plugins: tuple[str, ...] = (),
+    report: Callable[[str], None] = tqdm.write,
+) -> int:
+    """Compute what is missing; returns the number of runs that failed twice."""
+    with folder.lock():
+        make_data(study, folder)
+        missing = [run for run in study.runs if folder.evaluation(run) is None]
+        failed = 0
+
+        def submit(run: PlannedRun) -> "Future[str | None]":
+            places = {"run": str(folder.run(run).path.absolute()), "dataset": str(folder.dataset(run).absolute())}
+            return backend.submit(Task(run.settings.model_dump() | places | {"threads": backend.threads}, plugins))
+
+        waiting = {submit(run): (run, 1) for run in missing}
+        done_before = len(study.runs) - len(missing)
+        try:
+            with tqdm(total=len(study.runs), initial=done_before, unit=" runs", disable=None) as bar:
+                while waiting:
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        run, attempts = waiting.pop(future)
+                        error = future.result()
+                        if error is not None and attempts < ATTEMPTS:
+                            waiting[submit(run)] = (run, attempts + 1)
+                            continue
+                        folder.write_failure(run, error)
+                        bar.update()
+                        if error is not None:
+                            failed += 1
+                            report(f"failed: {run.name}: {error.splitlines()[0]}")
+        finally:
+            write_rows(gather(folder, study), folder.results)
+    return failed

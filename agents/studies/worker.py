@@ -1,0 +1,95 @@
+"""One run of a study, from its settings to its evaluation: what a sweep does in its worker processes."""
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from agents.evaluation import Evaluator
+from agents.run_folder import RunFolder
+from agents.settings import TrainSettings, differences
+from agents.studies.folder import EVALUATION
+from agents.trained_run import TrainedRun, evaluation_of
+from agents.training import resume, start, train
+from qrl.common.errors import RunError, UserError
+from qrl.common.files import atomic_write
+from qrl.registry import load_plugin
+
+_PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
+_FREE = {"run", "dataset", "threads", "compile"}  # what may differ between a run and its plan
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker process is told: plain values only."""
+
+    settings: dict[str, Any]  # of train-agent, with the places of the run and its dataset
+    plugins: tuple[str, ...] = ()
+    parent: int | None = None  # process without which the run stops, on the same machine
+
+
+def attempt(task: Task) -> str | None:
+    """Do the run, or what is left of it; returns what went wrong."""
+    try:
+        _run(task)
+    except UserError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 one broken run must not stop the others
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+    return None
+
+
+def _run(task: Task) -> None:
+    for module in task.plugins:
+        load_plugin(module)
+    settings = TrainSettings.from_values(task.settings, "study")
+    assert settings.run is not None
+    folder = RunFolder(settings.run)
+    if folder.path.is_dir():
+        _wait_until_free(folder)
+    if folder.config.is_file():
+        _check_settings(folder, settings)
+        folder, training = resume(folder.path)
+    else:
+        rmtree(folder.path, ignore_errors=True)  # what a kill left of one that had hardly begun
+        folder, training = start(settings)
+    for _ in train(folder, training, stop=_orphaned(task.parent)):
+        pass
+    if not folder.complete.exists():
+        raise RunError(f"stopped at step {training.learner.step}, because the sweep is gone")
+    evaluate(folder.path)
+
+
+def _orphaned(parent: int | None) -> Callable[[], bool]:
+    """Whether the sweep has died: then nobody wants the run, and the next sweep must find its folder free."""
+    return lambda: parent is not None and os.getppid() != parent
+
+
+def _wait_until_free(folder: RunFolder) -> None:
+    for _ in range(_PATIENCE):
+        try:
+            with folder.lock():
+                return
+        except RunError:
+            time.sleep(1)
+    raise RunError(f"{folder.path} is in use by another process")
+
+
+def _check_settings(folder: RunFolder, settings: TrainSettings) -> None:
+    wanted = settings.model_dump(exclude=_FREE)
+    changed = differences(folder.read_config(), wanted, wanted)
+    if changed:
+        raise RunError(f"{folder.path} was trained with other settings: {'; '.join(changed)}; delete it")
+
+
+def evaluate(run: Path) -> None:
+    """Score a run by the exhaustive protocol, as evaluate-planning does, into its folder."""
+    trained = TrainedRun.open(run)
+    evaluator = Evaluator(trained.dataset)
+    results = evaluator.score(evaluator.agent(trained.agent, trained.name))
+    with atomic_write(run / EVALUATION) as file:
+        file.write(evaluation_of(evaluator, results, trained).model_dump_json(indent=2).encode())

@@ -1,0 +1,61 @@
+"""Train and evaluate every run of a study: models x hyperparameters x dataset sizes x seeds.
+
+Finished runs are skipped: stop a sweep at any moment and start it again with the same command. report-sweep draws the results.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.studies.study import Study, StudySettings
+from qrl.common.commands import add_override_arguments, command, new_parser
+from qrl.common.errors import ConfigError
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = new_parser("sweep-agents", __doc__)
+    add = parser.add_argument
+    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
+    add("--jobs", type=int, metavar="N", help="runs at a time; they share the cores (default: as many as cores)")
+    add("--backend", choices=["loky", "ray"], default="loky", help="processes here, or a Ray cluster (default: loky)")
+    add("--ray-address", metavar="A", help="HOST:PORT of the cluster (default: the one on this machine)")
+    add("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
+    add("--dry-run", action="store_true", help="say what would be computed")
+    add_override_arguments(parser, StudySettings)
+    args = parser.parse_intermixed_args(argv)
+    if args.jobs is not None and args.jobs < 1:
+        raise ConfigError(f"--jobs must be at least 1 (got {args.jobs})")
+    if args.ray_address is not None and args.backend != "ray":
+        raise ConfigError("--ray-address is that of a Ray cluster: add --backend ray")
+    study = Study.load(args.study, args.overrides)
+
+    # Imported only now, so that --help answers without torch.
+    from agents.studies.backends import BACKENDS
+    from agents.studies.folder import StudyFolder
+    from agents.studies.sweep import check_models, sweep
+    from agents.studies.table import gather, summary
+    from qrl.registry import load_plugin
+
+    for module in args.plugin:
+        load_plugin(module)
+    check_models(study)
+    folder = StudyFolder(study.settings.out or Path("runs") / study.name)
+    if args.dry_run:
+        folder.check(study)
+        print(summary(study, gather(folder, study)))
+        return 0
+    folder.open(study)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
+    backend = BACKENDS[args.backend](args.jobs, args.ray_address)
+    print(f"{study.name}: {len(study.runs)} runs in {folder.path}, {backend.jobs} at a time, threads each: {backend.threads}")
+    try:
+        failed = sweep(study, folder, backend, tuple(args.plugin))
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on with {folder.path}", file=sys.stderr)
+        return 130
+    finally:
+        backend.close()
+    print(f"{'complete' if not failed else f'{failed} runs failed'}: {folder.results}; draw it with: report-sweep {folder.path}")
+    return 1 if failed else 0
