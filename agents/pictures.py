@@ -178,7 +178,7 @@ def success_picture(results: Sequence[Results], path: str | Path) -> None:
         buckets = each.success_by_distance
         style: dict[str, Any] = {"lw": 2.2, "marker": "o"}
         if each.name in REFERENCES:
-            style = _REFERENCE_STYLES[each.name]
+            style = REFERENCE_STYLES[each.name]
         middle = [(bucket.low + bucket.high) / 2 for bucket in buckets]
         label = f"{each.name} ({each.success_rate:.3f})"
         ax.plot(middle, [bucket.success_rate for bucket in buckets], label=label, **style)
@@ -196,7 +196,7 @@ def success_picture(results: Sequence[Results], path: str | Path) -> None:
 
 
 # The oracle is drawn on top and thin: others often lie below it.
-_REFERENCE_STYLES: dict[str, dict[str, Any]] = {
+REFERENCE_STYLES: dict[str, dict[str, Any]] = {
     "oracle": {"lw": 1, "ls": ":", "color": "black", "zorder": 5},
     "random": {"lw": 1.4, "ls": "--", "marker": ".", "color": "0.6"},
     "empirical-graph": {"lw": 3, "ls": "--", "color": "#c9a227", "zorder": 1},

@@ -1,1 +1,35 @@
-def main(): ...
+"""Draw the results of a sweep: success against dataset size, tables with intervals, and which claims hold.
+
+Works while the sweep is still running, and on a folder with nothing but study.yaml and results.csv.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qrl.common.commands import command, new_parser
+from qrl.common.errors import RunError
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = new_parser("report-sweep", __doc__)
+    parser.add_argument("folder", metavar="DIR", help="results of sweep-agents")
+    parser.add_argument("--out", metavar="DIR", help="where to write the report (default: into the same folder)")
+    args = parser.parse_args(argv)
+
+    # Imported only now, so that --help answers without torch.
+    from agents.studies.findings import Findings
+    from agents.studies.folder import StudyFolder
+    from agents.studies.report import markdown, write_report
+    from agents.studies.table import gather, read_rows, write_rows
+
+    folder = StudyFolder(args.folder)
+    study = folder.read_study()
+    if folder.has_runs:
+        write_rows(gather(folder, study), folder.results)
+    elif not folder.results.is_file():
+        raise RunError(f"{folder.path} has neither runs nor results.csv; compute them with sweep-agents")
+    findings = Findings(study, read_rows(folder.results))
+    print(markdown(findings, findings.cells(), ""))
+    for path in write_report(findings, Path(args.out or folder.path)):
+        print(f"wrote {path}")

@@ -1,6 +1,7 @@
 """Train and evaluate every run of a study: models x hyperparameters x dataset sizes x seeds.
 
-Finished runs are skipped: stop a sweep at any moment and start it again with the same command. report-sweep draws the results.
+Finished runs are skipped: stop a sweep at any moment and start it again with the same command.
+report-sweep draws the results.
 """
 
 import signal
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder.open(study)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     backend = BACKENDS[args.backend](args.jobs, args.ray_address)
-    print(f"{study.name}: {len(study.runs)} runs in {folder.path}, {backend.jobs} at a time, threads each: {backend.threads}")
+    print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads each {backend.threads}")
     try:
         failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
@@ -57,5 +58,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     finally:
         backend.close()
-    print(f"{'complete' if not failed else f'{failed} runs failed'}: {folder.results}; draw it with: report-sweep {folder.path}")
+    print(f"{f'{failed} runs failed' if failed else 'complete'}; draw the results with: report-sweep {folder.path}")
     return 1 if failed else 0

@@ -3,6 +3,7 @@
 Both give every run a worker of its own at a time, so that one that dies takes no other with it.
 """
 
+import logging
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
 from agents.run_folder import RunFolder
@@ -48,7 +50,7 @@ class Backend(ABC):
 
 class LokyBackend(Backend):
     def __init__(self, jobs: int | None) -> None:
-        super().__init__(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, jobs)
+        super().__init__(cpu_count(), jobs)
         self._own = threading.local()
         self._executors: list[ProcessPoolExecutor] = []
 
@@ -145,7 +147,7 @@ def _connect(address: str | None) -> Any:
     except ImportError:
         raise ConfigError("--backend ray needs Ray; install it with: pip install 'qrl[ray]'") from None
     try:
-        ray.init(address=address or "auto", log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
         what = f"no Ray cluster answers at {address}" if address else "no Ray cluster runs on this machine"
         raise ConfigError(

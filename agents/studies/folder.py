@@ -66,6 +66,10 @@ class StudyFolder:
 
     # Runs
 
+    @property
+    def has_runs(self) -> bool:
+        return (self.path / "runs").is_dir()
+
     def run(self, run: PlannedRun) -> RunFolder:
         return RunFolder(self.path / "runs" / run.name)
 

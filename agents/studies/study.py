@@ -31,10 +31,10 @@ class Family(Settings):
     @property
     def choices(self) -> dict[str, dict[str, Any]]:
         """The settings of each choice by its label; one with an empty label, if there is nothing to choose."""
-        combinations = (
-            dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())
-        )
-        return {",".join(f"{key.rpartition('.')[2]}={value}" for key, value in each.items()): each for each in combinations}
+        combinations = (dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values()))
+        return {
+            ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in each.items()): each for each in combinations
+        }
 
 
 class Claim(Settings):
@@ -62,7 +62,9 @@ class StudySettings(Settings):
     trajectories: list[int] = Field(min_length=1, description="sizes of the datasets")
     seeds: list[int] = Field(min_length=1, description="a seed draws a dataset for each size, start values and batches")
     tuning_seeds: list[int] = Field([], description="seeds that choose among the choices of a family, and nothing else")
-    claims: list[Claim] = Field([], description="what the report decides: text, more, than, metric, at, than_at, margin")
+    claims: list[Claim] = Field(
+        [], description="what the report decides: text, more, than, metric, at, than_at, margin"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -74,21 +76,27 @@ class StudySettings(Settings):
         if both:
             raise ValueError(f"seeds and tuning_seeds must differ, but both have {sorted(both)}")
         for name, family in self.families.items():
-            if not _NAME.fullmatch(name):
-                raise ValueError(f"families: the name {name!r} must be of letters, digits and . + - _ =")
-            empty = [key for key, values in family.grid.items() if not values]
-            if empty:
-                raise ValueError(f"families.{name}.grid.{empty[0]}: an empty list leaves no run")
-            if len(family.choices) > 1 and not self.tuning_seeds:
-                raise ValueError(f"families.{name} has several choices: tuning_seeds must say on which to choose")
+            self._check_family(name, family)
         for claim in self.claims:
-            for name in (*claim.more, *claim.than):
-                if name not in self.families:
-                    raise ValueError(f"claim {claim.text!r}: {unknown_name('family', name, self.families)}")
-            for size in (*(claim.at or ()), *(claim.than_at or ())):
-                if size not in self.trajectories:
-                    raise ValueError(f"claim {claim.text!r}: {size} is not among trajectories {self.trajectories}")
+            self._check_claim(claim)
         return self
+
+    def _check_family(self, name: str, family: Family) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"families: the name {name!r} must be of letters, digits and . + - _ =")
+        empty = [key for key, values in family.grid.items() if not values]
+        if empty:
+            raise ValueError(f"families.{name}.grid.{empty[0]}: an empty list leaves no run")
+        if len(family.choices) > 1 and not self.tuning_seeds:
+            raise ValueError(f"families.{name} has several choices: tuning_seeds must say on which to choose")
+
+    def _check_claim(self, claim: Claim) -> None:
+        for name in (*claim.more, *claim.than):
+            if name not in self.families:
+                raise ValueError(f"claim {claim.text!r}: {unknown_name('family', name, self.families)}")
+        for size in (*(claim.at or ()), *(claim.than_at or ())):
+            if size not in self.trajectories:
+                raise ValueError(f"claim {claim.text!r}: {size} is not among trajectories {self.trajectories}")
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,9 @@ class Study:
             for parent in parents:
                 inside = inside.get(parent, {}) if isinstance(inside, dict) else {}
             if isinstance(inside, dict) and last in inside:
-                raise ConfigError(f"study {self.name}, {place}: {key} is decided by the grid of the study, leave it out")
+                raise ConfigError(
+                    f"study {self.name}, {place}: {key} is decided by the grid of the study, leave it out"
+                )
         return nested
 
     def check_grown_from(self, saved: "Study", place: str) -> None:
@@ -177,7 +187,9 @@ class Study:
             values = run.settings.model_dump()
             changed = differences(values, planned[run.name], values)
             if changed:
-                raise ConfigError(f"{place} holds another study: in {run.name}, {'; '.join(changed)}; use another out=...")
+                raise ConfigError(
+                    f"{place} holds another study: in {run.name}, {'; '.join(changed)}; use another out=..."
+                )
 
 
 def nest(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,7 +140,9 @@ def summary(study: Study, rows: list[Row]) -> str:
     seconds = [row.seconds for row in runs if row.seconds is not None]
     if seconds and len(seconds) < len(runs):
         hours = (len(runs) - len(seconds)) * sum(seconds) / len(seconds) / 3600
-        lines.append(f"about {hours:.1f} hours of training remain on one job, if runs take as long as the finished ones")
+        lines.append(
+            f"about {hours:.1f} hours of training remain on one job, if runs take as long as the finished ones"
+        )
     return "\n".join(lines)
 
 

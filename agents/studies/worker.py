@@ -38,7 +38,7 @@ def attempt(task: Task) -> str | None:
         _run(task)
     except UserError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 one broken run must not stop the others
+    except Exception as error:
         return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
     return None
 
