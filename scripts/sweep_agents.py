@@ -43,15 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         load_plugin(module)
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
+    folder.check(study)
     if args.dry_run:
-        folder.check(study)
         print(summary(study, gather(folder, study)))
         return 0
-    folder.open(study)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     backend = BACKENDS[args.backend](args.jobs, args.ray_address)
-    print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads each {backend.threads}")
     try:
+        folder.open(study)
+        print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}")
         failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
         print(f"stopped; the same command goes on with {folder.path}", file=sys.stderr)

@@ -5,7 +5,7 @@ Both give every run a worker of its own at a time, so that one that dies takes n
 
 import logging
 import os
-import signal
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
 from agents.run_folder import RunFolder
-from agents.studies.worker import Task, attempt
+from agents.studies.worker import Task, attempt, serve
 from qrl.common.errors import ConfigError
 from qrl.common.files import atomic_write
 
@@ -58,10 +58,11 @@ class LokyBackend(Backend):
         # A pool of one process for each job, because the death of a process breaks its whole pool.
         executor = getattr(self._own, "executor", None)
         if executor is None:
-            executor = self._own.executor = ProcessPoolExecutor(max_workers=1, initializer=_ignore_interrupts)
+            executor = ProcessPoolExecutor(max_workers=1, initializer=serve, initargs=(os.getpid(),))
+            self._own.executor = executor
             self._executors.append(executor)
         try:
-            error: str | None = executor.submit(attempt, replace(task, parent=os.getpid())).result()
+            error: str | None = executor.submit(attempt, task).result()
         except BrokenProcessPool:
             self._own.executor = None
             return DIED
@@ -71,11 +72,6 @@ class LokyBackend(Backend):
         super().close()
         for executor in self._executors:
             executor.shutdown(kill_workers=True)
-
-
-def _ignore_interrupts() -> None:
-    # Ctrl-C reaches all processes of a terminal; the sweep itself decides what becomes of its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class RayBackend(Backend):
@@ -147,13 +143,24 @@ def _connect(address: str | None) -> Any:
     except ImportError:
         raise ConfigError("--backend ray needs Ray; install it with: pip install 'qrl[ray]'") from None
     try:
+        if address is not None:
+            _knock(address)
         ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:
-        what = f"no Ray cluster answers at {address}" if address else "no Ray cluster runs on this machine"
+    except (OSError, RuntimeError, ValueError) as error:
+        where = f"at {address}" if address else "on this machine"
         raise ConfigError(
-            f"--ray-address: {what} ({type(error).__name__}); start one with `ray start --head`, or give its HOST:PORT"
+            f"--ray-address: no Ray cluster answers {where} ({error}); "
+            "start one with `ray start --head`, or give the HOST:PORT of another"
         ) from None
     return ray
+
+
+def _knock(address: str) -> None:
+    """Ask at once whether anybody listens: Ray itself takes minutes to find out."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        raise ValueError("an address is HOST:PORT")
+    socket.create_connection((host, int(port)), timeout=10).close()
 
 
 BACKENDS: dict[str, Callable[[int | None, str | None], Backend]] = {

@@ -1,9 +1,10 @@
 """One run of a study, from its settings to its evaluation: what a sweep does in its worker processes."""
 
 import os
+import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -29,13 +30,32 @@ class Task:
 
     settings: dict[str, Any]  # of train-agent, with the places of the run and its dataset
     plugins: tuple[str, ...] = ()
-    parent: int | None = None  # process without which the run stops, on the same machine
+
+
+_ORPHANED = threading.Event()
+_BUSY = threading.Lock()
+
+
+def serve(parent: int) -> None:
+    """Prepare a process of this machine to be a worker of the sweep `parent`, and to end with it, however it ends."""
+    # Ctrl-C reaches all processes of a terminal; the sweep itself decides what becomes of its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        _ORPHANED.set()
+        with _BUSY:  # the run that this worker is at has been saved
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def attempt(task: Task) -> str | None:
     """Do the run, or what is left of it; returns what went wrong."""
     try:
-        _run(task)
+        with _BUSY:
+            _run(task)
     except UserError as error:
         return str(error)
     except Exception as error:
@@ -57,16 +77,11 @@ def _run(task: Task) -> None:
     else:
         rmtree(folder.path, ignore_errors=True)  # what a kill left of one that had hardly begun
         folder, training = start(settings)
-    for _ in train(folder, training, stop=_orphaned(task.parent)):
+    for _ in train(folder, training, stop=_ORPHANED.is_set):
         pass
     if not folder.complete.exists():
         raise RunError(f"stopped at step {training.learner.step}, because the sweep is gone")
     evaluate(folder.path)
-
-
-def _orphaned(parent: int | None) -> Callable[[], bool]:
-    """Whether the sweep has died: then nobody wants the run, and the next sweep must find its folder free."""
-    return lambda: parent is not None and os.getppid() != parent
 
 
 def _wait_until_free(folder: RunFolder) -> None:
