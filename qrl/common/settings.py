@@ -188,5 +188,7 @@ def _explain(cls: type[BaseModel], error: ValidationError) -> str:
             problems.append(unknown_name("key", key, [known for known, _ in _leaves(cls)]))
         else:
             message = detail["msg"].removeprefix("Value error, ")
-            problems.append(f"{key}: {message[0].lower()}{message[1:]} (got {detail['input']!r})")
+            message = message[0].lower() + message[1:]
+            # A rule between keys names them itself; what was given to all of them would drown it.
+            problems.append(f"{key}: {message} (got {detail['input']!r})" if key else message)
     return "; ".join(problems)

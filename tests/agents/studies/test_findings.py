@@ -1,0 +1,153 @@
+"""What rows say, from rows made by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.studies.findings import Findings
+from agents.studies.report import markdown, write_report
+from agents.studies.study import Study, StudySettings
+from agents.studies.table import Row, read_rows, write_rows
+from qrl.common.errors import FileError
+
+BETTER = {"text": "better", "more": ["iqe-maxmean"], "than": ["dot"]}
+
+
+def study(**changes: Any) -> Study:
+    values: dict[str, Any] = {
+        "families": {
+            "iqe-maxmean": {},
+            "dot": {"model": "dot-disc", "grid": {"learner.triangle": [1, 3]}},
+        },
+        "trajectories": [10, 100],
+        "seeds": [0, 1, 2],
+        "tuning_seeds": [7],
+        "claims": [BETTER],
+    }
+    return Study("test", StudySettings.from_values(values | changes, "test"))
+
+
+def row(family: str, size: int, seed: int, success: float | None, choice: str = "", **changes: Any) -> Row:
+    values: dict[str, Any] = {
+        "run": f"{family}-{choice}-{size}-{seed}",
+        "family": family,
+        "choice": choice,
+        "trajectories": size,
+        "seed": seed,
+        "purpose": "tuning" if seed == 7 else "evaluation",
+        "status": "complete",
+        "success_rate": success,
+        "signed_error": None if success is None else -10 * success,
+    }
+    return Row.model_validate(values | changes)
+
+
+def rows() -> list[Row]:
+    """iqe-maxmean: 0.4, 0.5, 0.6, and 1.5 times as much with more data; dot: 0.1 less, if chosen by tuning."""
+    made = [row("oracle", size, seed, 1.0, purpose="reference") for size in (10, 100) for seed in range(3)]
+    for scale, size in ((1, 10), (1.5, 100)):
+        for seed, success in enumerate((0.4, 0.5, 0.6)):
+            made.append(row("iqe-maxmean", size, seed, scale * success))
+            made.append(row("dot", size, seed, scale * success - 0.1, "triangle=1"))
+            made.append(row("dot", size, seed, 1.0, "triangle=3"))  # better, but not on the tuning seed
+        made.append(row("dot", size, 7, 0.3, "triangle=1"))
+        made.append(row("dot", size, 7, 0.2, "triangle=3"))
+    return made
+
+
+def test_choices_are_chosen_on_tuning_seeds_alone() -> None:
+    assert Findings(study(), rows()).chosen == {"iqe-maxmean": "", "dot": "triangle=1"}
+
+
+def test_cells_by_hand() -> None:
+    cells = {(cell.family, cell.choice, cell.trajectories): cell for cell in Findings(study(), rows()).cells()}
+    assert len(cells) == 2 * 4
+    cell = cells["iqe-maxmean", "", 100]
+    assert cell.chosen
+    assert cell.success_rate == pytest.approx(0.75)
+    assert cell.signed_error == pytest.approx(-7.5)
+    assert cell.success_iqm == pytest.approx(0.75)
+    assert cell.success_low is not None
+    assert cell.success_high is not None
+    assert 0.6 <= cell.success_low < 0.75 < cell.success_high <= 0.9
+    assert not cells["dot", "triangle=3", 10].chosen
+    assert cells["oracle", "", 10].success_rate == 1
+
+
+def test_improvement_by_hand() -> None:
+    (found,) = Findings(study(), rows()).comparisons()
+    # 10 trajectories: 0.4, 0.5, 0.6 against 0.3, 0.4, 0.5, that is 6 wins, 2 ties and a loss.
+    # 100 trajectories: 0.6, 0.75, 0.9 against 0.5, 0.65, 0.8, that is 6 wins and 3 losses.
+    wins = (7 / 9 + 6 / 9) / 2
+    assert found.family == "dot"
+    assert found.probability == pytest.approx(wins)
+    assert found.interval is not None
+    assert found.interval[0] < wins < found.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("claim", "difference", "verdict"),
+    [
+        ({}, 0.1, "holds"),  # the pairs differ by exactly 0.1, however much seeds differ
+        ({"more": ["dot"], "than": ["iqe-maxmean"]}, -0.1, "does not hold"),
+        ({"more": ["dot"], "than": ["iqe-maxmean"], "margin": 0.2}, -0.1, "holds"),
+        ({"metric": "signed_error"}, -1, "does not hold"),
+        ({"at": [10], "than_at": [100]}, 0.5 - 0.65, "does not hold"),
+        ({"at": [10]}, 0.1, "holds"),
+        ({"more": ["dot", "iqe-maxmean"], "than": ["dot", "iqe-maxmean"]}, 0, "undecided"),
+    ],
+)
+def test_claims_by_hand(claim: dict[str, Any], difference: float, verdict: str) -> None:
+    (decision,) = Findings(study(claims=[BETTER | claim]), rows()).decisions()
+    assert decision.difference == pytest.approx(difference)
+    assert decision.verdict == verdict
+    assert decision.interval is not None
+    assert decision.interval[0] <= difference + 1e-9
+    assert decision.interval[1] >= difference - 1e-9
+
+
+def test_claims_compare_only_what_both_sides_have() -> None:
+    made = [each for each in rows() if not (each.family == "dot" and each.seed == 2)]
+    made.append(row("dot", 10, 2, None, "triangle=1", status="failed", error="no memory"))
+    (decision,) = Findings(study(), made).decisions()
+    assert decision.difference == pytest.approx(0.1)
+    made = [each for each in made if not (each.family == "dot" and each.trajectories == 100 and each.seed < 3)]
+    (decision,) = Findings(study(), made).decisions()
+    assert decision.verdict == "no data"
+
+
+def test_one_seed_decides_nothing() -> None:
+    made = [each for each in rows() if each.seed in (0, 7)]
+    (decision,) = Findings(study(seeds=[0]), made).decisions()
+    assert (decision.interval, decision.verdict) == (None, "undecided")
+
+
+def test_failures_are_named_and_counted(tmp_path: Path) -> None:
+    made = [each for each in rows() if not (each.family == "dot" and each.choice == "triangle=1" and each.seed == 1)]
+    made += [row("dot", size, 1, None, "triangle=1", status="failed", error="no memory") for size in (10, 100)]
+    findings = Findings(study(), made)
+    cell = next(cell for cell in findings.cells() if (cell.family, cell.choice) == ("dot", "triangle=1"))
+    assert (cell.planned, cell.complete, cell.failed) == (3, 2, 1)
+    assert cell.success_rate == pytest.approx(0.4)
+    text = markdown(findings, findings.cells(), "picture.png")
+    assert "**2 runs failed**" in text
+    assert "dot-triangle=1-10-1 (no memory)" in text
+    assert "| dot | triangle=1 | 2 of 3 |" in text
+    for path in write_report(findings, tmp_path):
+        assert path.stat().st_size > 0
+
+
+def test_rows_survive_the_file(tmp_path: Path) -> None:
+    made = [*rows(), row("dot", 10, 9, None, "a,b", status="failed", error='line "one", with a comma')]
+    write_rows(made, tmp_path / "results.csv")
+    assert read_rows(tmp_path / "results.csv") == made
+
+
+@pytest.mark.parametrize("damage", [("complete", "finished"), ("0.4", "zero"), ("run,", "walk,")])
+def test_a_damaged_table_is_named(damage: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    write_rows(rows(), path)
+    path.write_text(path.read_text().replace(*damage))
+    with pytest.raises(FileError, match=r"results.csv, line \d+"):
+        read_rows(path)

@@ -1,0 +1,123 @@
+"""What a study plans, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.studies.folder import StudyFolder
+from agents.studies.study import Study, StudySettings, nest
+from agents.studies.sweep import check_models
+from qrl.common.errors import ConfigError, RegistryError, RunError
+
+VALUES: dict[str, Any] = {
+    "config": "quick",
+    "settings": {"model.width": 32, "learner": {"lr": 0.01}},
+    "families": {
+        "iqe-maxmean": {},
+        "regularised": {
+            "model": "dot-disc",
+            "settings": {"learner.lr": 0.1},
+            "grid": {"learner.triangle": [0.3, 3], "model.params.readout": ["disc", "dist"]},
+        },
+    },
+    "trajectories": [10, 20],
+    "seeds": [0, 1],
+    "tuning_seeds": [7],
+}
+
+
+def study(**changes: Any) -> Study:
+    return Study("test", StudySettings.from_values(VALUES | changes, "test"))
+
+
+def test_the_grid() -> None:
+    runs = study().runs
+    # Two sizes; one choice on two seeds, four choices on two seeds and the tuning seed.
+    assert len(runs) == len({run.name for run in runs}) == 2 * (1 * 2 + 4 * 3)
+    assert [run.seed for run in runs] == sorted((run.seed for run in runs), key=[7, 0, 1].index)
+    assert {run.family for run in runs if run.tuning} == {"regularised"}
+    assert {run.seed for run in runs if run.tuning} == {7}
+    (run,) = (run for run in runs if run.name == "regularised__triangle=3,readout=dist__20__seed1")
+    settings = run.settings
+    assert settings.model.name == "dot-disc"
+    assert settings.model.params == {"readout": "dist"}
+    assert settings.model.width == 32
+    assert (settings.learner.triangle, settings.learner.lr) == (3, 0.1)
+    assert settings.learner.min_steps == 3000  # of quick
+    assert (settings.seed, settings.collector.seed, settings.collector.trajectories) == (1, 1, 20)
+    plain = next(run for run in runs if run.family == "iqe-maxmean")
+    assert plain.name == "iqe-maxmean__10__seed0"
+    assert plain.settings.learner.lr == 0.01
+    # Every family meets the same data.
+    assert len({run.data_name for run in runs}) == 6
+
+
+def test_dotted_and_nested_keys_are_the_same() -> None:
+    assert nest({"a.b": 1, "a": {"c.d": 2}, "e": 3}) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"familes": {}}, "unknown key 'familes'"),
+        ({"families": {}}, "families"),
+        ({"seeds": []}, "seeds"),
+        ({"trajectories": []}, "trajectories"),
+        ({"seeds": [0, 7]}, r"both have \[7\]"),
+        ({"seeds": [0, 0]}, "twice"),
+        ({"tuning_seeds": []}, "several choices"),
+        ({"families": {"a/b": {}}}, "'a/b'"),
+        ({"families": {"dot-disc": {"grid": {"learner.lr": []}}}}, "leaves no run"),
+        ({"families": {"dot-disc": {"settings": {"learner.lrr": 1}}}}, "families.dot-disc: unknown key 'learner.lrr'"),
+        ({"families": {"dot-disc": {"grid": {"learner.lr": [1, -1]}}}}, "learner.lr"),
+        ({"settings": {"collector": {"seed": 3}}}, "collector.seed is decided"),
+        ({"settings": {"model.name": "mrn"}}, "model.name is decided"),
+        ({"config": "quik"}, "did you mean 'quick'"),
+        ({"trajectories": [0]}, "collector.trajectories"),
+        ({"claims": [{"text": "c", "more": ["iqe-maxmen"], "than": ["regularised"]}]}, "did you mean 'iqe-maxmean'"),
+        ({"claims": [{"text": "c", "more": ["iqe-maxmean"], "than": ["regularised"], "at": [3]}]}, "3 is not among"),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assert study(**changes).runs
+
+
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ({"iqe-maxmen": {}}, "families.iqe-maxmen.*did you mean 'iqe-maxmean'"),
+        ({"iqe-sum": {"settings": {"model.params.latent": 3}}}, "families.iqe-sum.*unknown key 'latent'"),
+    ],
+)
+def test_unknown_models_and_parameters(family: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, RegistryError), match=message):
+        check_models(study(families=family))
+
+
+def test_two_runs_of_one_name() -> None:
+    families = {"dot-disc": {"grid": {"learner.triangle": [1, 2], "learner.goals.offset": ["uniform"]}}}
+    assert study(families=families).runs
+    families = {"dot-disc": {"grid": {"learner.triangle": [1, 1]}}}
+    assert len(study(families=families).runs) == 4  # the same choice twice is one choice
+
+
+def test_a_folder_goes_on_with_its_own_study_only(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "results")
+    folder.open(study())
+    assert folder.read_study().runs == study().runs
+    folder.open(study(seeds=[0, 1, 2], trajectories=[10, 20, 30]))  # it may grow
+    with pytest.raises(ConfigError, match="__30__seed7, which this one does not plan"):
+        folder.open(study())
+    bigger = {"seeds": [0, 1, 2], "trajectories": [10, 20, 30]}
+    with pytest.raises(ConfigError, match=r"model.width was 32, now 64"):
+        folder.open(study(**bigger, settings={"model.width": 64}))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").touch()
+    with pytest.raises(RunError, match="holds no study"):
+        StudyFolder(tmp_path / "other").open(study())
+    with pytest.raises(RunError, match=r"no study\.yaml"):
+        StudyFolder(tmp_path / "other").read_study()
+    with folder.lock(), pytest.raises(RunError, match="another sweep"), folder.lock():
+        pass
