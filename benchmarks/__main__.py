@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import collection, heads, scaling, training_step
+from benchmarks import collection, heads, scaling, sweep, training_step
 from benchmarks.measure import matrix_rate
 from qrl.common.files import atomic_write
 
@@ -41,6 +41,7 @@ def main() -> None:
         training_step.main,
         heads.main,
         collection.main,
+        sweep.main,
         lambda: scaling.main(DOCS / "performance.png"),
     ]
     for part in parts:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from agents.settings import TrainSettings
+from agents.studies.study import Study
+from agents.studies.sweep import check_models
 from envs.collector import CollectorSettings
 from qrl import QModelSpec
 from qrl.catalog import count_parameters
@@ -12,6 +14,7 @@ from qrl.q_models import LatentQModel
 from qrl.registry import find
 
 CONFIGS = sorted(path.stem for path in (Path(__file__).parents[1] / "configs").glob("*.yaml"))
+STUDIES = sorted(path.stem for path in (Path(__file__).parents[1] / "configs" / "studies").glob("*.yaml"))
 FOR_DATA = {"demo"}
 
 
@@ -29,6 +32,27 @@ def test_training_configs(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FOR_DATA))
 def test_data_configs(name: str) -> None:
     assert CollectorSettings.load(name) != CollectorSettings()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies(name: str) -> None:
+    study = Study.load(f"studies/{name}", [])
+    check_models(study)
+    assert study.settings.claims or name == "paper"
+
+
+def test_the_paper_study_has_the_stated_choices() -> None:
+    paper, laptop = (Study.load(f"studies/{name}", []) for name in ("paper", "laptop"))
+    families = paper.settings.families
+    assert set(families) == set(laptop.settings.families)
+    for name in ("deep-norm", "deep-norm-fixed"):
+        assert families[name].grid == {"model.params.num_components": [64, 128]}
+    for name in ("mrn", "mrn-fixed"):
+        assert families[name].grid == {"model.params.hidden_size": [128, 512]}
+    assert families["wide-norm"].grid == {"model.params.component_size": [32, 48, 128]}
+    for name in ("dot-triangle", "unconstrained-triangle"):
+        assert families[name].grid["learner.triangle"] == [0.3, 1, 3]
+    assert {run.settings.model.width for run in paper.runs} == {2048}
 
 
 def test_every_family_has_its_config() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from agents.settings import TrainSettings
+from agents.studies.study import StudySettings
 from envs.collector import CollectorSettings
 
 SCRIPTS = sorted(path.stem for path in (Path(__file__).parents[2] / "scripts").glob("[!_]*.py"))
 KEYS = {
     "collect_dataset": list(CollectorSettings.model_fields),
+    "sweep_agents": [line.split()[0] for line in StudySettings.help().splitlines()],
     "train_agent": [line.split()[0] for line in TrainSettings.help().splitlines()],
 }
 

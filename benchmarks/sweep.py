@@ -1,0 +1,49 @@
+"""What a second job gains: the same runs, one thread each, on one job and on two."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from agents.studies.backends import LokyBackend
+from agents.studies.folder import StudyFolder
+from agents.studies.study import Study, StudySettings
+from agents.studies.sweep import sweep
+from benchmarks.measure import table
+
+RUNS, STEPS = 8, 1000
+
+
+def _study() -> Study:
+    values = {
+        "config": "quick",
+        "settings": {"model.width": 128, "learner.min_steps": STEPS, "compile": "off", "evaluate_every": STEPS},
+        "families": {"euclidean": {"settings": {"model.params.latent_size": 64}}},
+        "trajectories": [100],
+        "seeds": list(range(RUNS)),
+    }
+    return Study("benchmark", StudySettings.from_values(values, "benchmark"))
+
+
+def _seconds(jobs: int) -> float:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, backend = StudyFolder(Path(temporary) / "results"), LokyBackend(jobs)
+        backend.threads = 1
+        folder.open(_study())
+        begin = time.perf_counter()
+        try:
+            failed = sweep(_study(), folder, backend)
+        finally:
+            backend.close()
+        assert not failed
+        return time.perf_counter() - begin
+
+
+def main() -> str:
+    one, two = _seconds(1), _seconds(2)
+    rows = [["1 job", f"{one:.1f} s", "1.00"], ["2 jobs", f"{two:.1f} s", f"{two / one:.2f}"]]
+    note = (
+        f"{RUNS} runs of {STEPS:,} steps of euclidean, width 128, one thread each; with collecting the data, starting "
+        "worker processes and evaluating. Half would be perfect; what is missing is the start of each worker and the "
+        "memory that both share."
+    )
+    return table("Sweeps", ["jobs", "time", "share"], rows, note)
