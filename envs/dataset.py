@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -56,7 +55,7 @@ class Header(Settings):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(npz.Data):
     """Episodes of T actions and T + 1 states each, one after the other; valid by construction.
 
     observations: (states, observation_dim), the table of distinct states; every id below is a row of it.
@@ -74,8 +73,8 @@ class Dataset:
     goals: NDArray[np.int32]
     header: Header
 
-    def __post_init__(self) -> None:
-        self.validate()
+    FORMAT = FORMAT
+    HEADER = Header
 
     @property
     def num_episodes(self) -> int:
@@ -112,15 +111,6 @@ class Dataset:
         """(episodes,): the state that each episode ends in."""
         return self.states[self.ends]
 
-    @property
-    def arrays(self) -> npz.Arrays:
-        return {name: getattr(self, name) for name in FORMAT.fields}
-
-    @cached_property
-    def content_hash(self) -> str:
-        """As in the file: identifies the data together with its header."""
-        return npz.content_hash(FORMAT, self.header.model_dump(), self.arrays)
-
     def __repr__(self) -> str:
         spaces = self.header.spaces
         return (
@@ -128,20 +118,6 @@ class Dataset:
             f"{len(self.observations):,} states of dimension {spaces.observation_dim}, {spaces.num_actions} actions, "
             f"from {self.header.source})"
         )
-
-    # Files
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        header, arrays = npz.read(path, FORMAT)
-        checked = Header.from_values(header, f"{path}: header", DatasetError)
-        try:
-            return cls(**arrays, header=checked)
-        except DatasetError as error:
-            raise DatasetError(f"{path}: {error}") from error
-
-    def save(self, path: str | Path) -> None:
-        npz.write(path, FORMAT, self.header.model_dump(), self.arrays)
 
     # Making one from others
 
@@ -223,13 +199,6 @@ class Dataset:
     # Checks
 
     def validate(self) -> None:
-        """Raise a `DatasetError` at the first thing that does not fit; every dataset has passed this."""
-        for name, field in FORMAT.fields.items():
-            array = getattr(self, name)
-            if array.dtype != field.dtype or array.ndim != field.ndim:
-                raise DatasetError(
-                    f"{name}: must be {field.ndim}-dimensional {np.dtype(field.dtype)}, not {array.dtype}"
-                )
         self._check_lengths()
         self._check_values()
         if self.header.layout is not None:

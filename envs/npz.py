@@ -9,14 +9,16 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from qrl.common.errors import DatasetError
 from qrl.common.files import atomic_write
+from qrl.common.settings import Settings
 
 _HEADER = "header"
 
@@ -37,6 +39,51 @@ class Format(NamedTuple):
 
 
 Arrays = dict[str, NDArray[Any]]
+
+
+class Data:
+    """Base of data that is kept in such a file: a dataclass with a field for each array, and a header.
+
+    Its `validate` raises a DatasetError at the first thing that does not fit, so that invalid data does not exist.
+    """
+
+    FORMAT: ClassVar[Format]
+    HEADER: ClassVar[type[Settings]]
+    header: Any
+
+    def __post_init__(self) -> None:
+        for name, field in self.FORMAT.fields.items():
+            array = getattr(self, name)
+            if array.dtype != field.dtype or array.ndim != field.ndim:
+                raise DatasetError(
+                    f"{name}: must be {field.ndim}-dimensional {np.dtype(field.dtype)}, "
+                    f"not {array.ndim}-dimensional {array.dtype}"
+                )
+        self.validate()
+
+    def validate(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def arrays(self) -> Arrays:
+        return {name: getattr(self, name) for name in self.FORMAT.fields}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """As in the file: identifies the data together with its header."""
+        return content_hash(self.FORMAT, self.header.model_dump(), self.arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        header, arrays = read(path, cls.FORMAT)
+        checked = cls.HEADER.from_values(header, f"{path}: header", DatasetError)
+        try:
+            return cls(**arrays, header=checked)  # type: ignore[call-arg]
+        except DatasetError as error:
+            raise DatasetError(f"{path}: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        write(path, self.FORMAT, self.header.model_dump(), self.arrays)
 
 
 def content_hash(kind: Format, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -190,7 +190,7 @@ def test_bad_values_are_found(dataset: Dataset, name: str, value: Any, message: 
 
 
 def test_wrong_types_and_headers_are_found(dataset: Dataset) -> None:
-    with pytest.raises(DatasetError, match="states: must be 1-dimensional int32, not int64"):
+    with pytest.raises(DatasetError, match="states: must be 1-dimensional int32, not 1-dimensional int64"):
         replace(dataset, states=dataset.states.astype(np.int64))
     header = dataset.header.model_copy(update={"layout": "nonsense"})
     with pytest.raises(DatasetError, match="header key layout"):
