@@ -38,7 +38,7 @@ class Spaces(Settings):
     num_actions: int = Field(ge=1)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("qrl", "numpy", "gymnasium", "minigrid")}
 
 
@@ -51,7 +51,7 @@ class Header(Settings):
     layout: str | None = None
     layout_name: str | None = None
     collector: dict[str, int | float] | None = None
-    versions: dict[str, str] = Field(default_factory=_versions)
+    versions: dict[str, str] = Field(default_factory=versions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,0 +1,1 @@
+"""Directed graphs and their shortest-path distances as data for regression."""

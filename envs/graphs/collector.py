@@ -1,0 +1,152 @@
+"""From settings to data: a random graph with all its pairs, or an edge list with pairs of landmarks."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.sparse.csgraph import shortest_path
+
+from envs.graphs.dataset import GraphDataset, Header
+from envs.graphs.graph import Graph, read_edge_list
+from envs.graphs.landmarks import Pairs, Searches
+from envs.graphs.node2vec import WalkSettings, node2vec
+from envs.graphs.random_graphs import GENERATORS, anchor_features, random_graph
+from qrl.common.errors import ConfigError, DatasetError
+from qrl.common.settings import Settings
+
+
+class GraphSettings(Settings):
+    kind: Literal["random-dense", "random-sparse", "random-block", "edge-list"] = Field(
+        "random-dense", description="a kind of random graph, or edge-list for a file"
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="of the graph and the features of its nodes")
+    split_seed: int = Field(0, ge=0, lt=2**63, description="of which pairs are for training")
+    feature_size: int = Field(64, ge=1, le=2**14, description="numbers for each node")
+    nodes: int = Field(300, ge=2, le=5000, description="random graphs: number of nodes; all ordered pairs are taken")
+    fraction: float = Field(0.7, gt=0, lt=1, description="random graphs: share of the pairs for training")
+    file: str | None = Field(None, description="edge-list: the file, plain or gzipped, two node ids a line")
+    landmarks: int = Field(100, ge=2, description="edge-list: nodes whose distances from and to all others are found")
+    pairs: int = Field(2_500_000, ge=1, description="edge-list: training pairs")
+    validation_pairs: int = Field(150_000, ge=1, description="edge-list: validation pairs, of landmarks of their own")
+    validation_landmarks: float = Field(0.2, gt=0, lt=1, description="edge-list: share of the landmarks for validation")
+    unreachable: float | None = Field(
+        None, ge=0, le=1, description="edge-list: share of pairs without a way; by default as they come"
+    )
+    features: str = Field(
+        "node2vec",
+        description="edge-list: node2vec, an .npy file of (nodes, feature_size) numbers, or a file like OUT.npz",
+    )
+    walk: WalkSettings = Field(WalkSettings(), description="node2vec's walks")
+
+
+def collect_graph(settings: GraphSettings) -> GraphDataset:
+    return _from_file(settings) if settings.kind == "edge-list" else _random(settings)
+
+
+def _rng(seed: int, *purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
+
+
+# Random graphs
+
+FEATURE_DISCOUNT = 0.9
+
+
+def all_distances(graph: Graph) -> NDArray[np.float64]:
+    """(nodes, nodes): the lengths of the shortest ways, infinite where there is none."""
+    return np.asarray(shortest_path(graph.edges, method="D"))
+
+
+def make_random_graph(settings: GraphSettings) -> Graph:
+    return random_graph(settings.kind, settings.nodes, _rng(settings.seed, list(GENERATORS).index(settings.kind)))
+
+
+def _random(settings: GraphSettings) -> GraphDataset:
+    graph = make_random_graph(settings)
+    distances = all_distances(graph)
+    features = anchor_features(distances, settings.feature_size, FEATURE_DISCOUNT, _rng(settings.seed, 100))
+    count = distances.size
+    training = round(settings.fraction * count)
+    if not 0 < training < count:
+        raise ConfigError(f"fraction: {settings.fraction} of {count:,} pairs leaves none on one side")
+    order = _rng(settings.split_seed, 101).permutation(count)
+    nodes = np.stack(np.divmod(order, settings.nodes), axis=1).astype(np.int32)
+    flat = distances.ravel()[order].astype(np.float32)
+    halves = [Pairs(nodes[part], flat[part]) for part in (slice(training), slice(training, None))]
+    used = settings.model_dump(include={"kind", "seed", "split_seed", "feature_size", "nodes", "fraction"})
+    return _dataset(graph, features, halves, f"the generator {settings.kind}", used)
+
+
+# Edge lists
+
+
+def _from_file(settings: GraphSettings) -> GraphDataset:
+    if settings.file is None:
+        raise ConfigError("file: kind=edge-list needs the file of the graph, as file=...")
+    graph = read_edge_list(settings.file)
+    halves = landmark_pairs(graph, settings)
+    if settings.features == "node2vec":
+        features = node2vec(graph, settings.feature_size, settings.walk, settings.seed)
+    else:
+        features = _read_features(settings.features, graph.num_nodes, settings.feature_size)
+    unused = {"nodes", "fraction", "kind", "file"} | (set() if settings.features == "node2vec" else {"walk"})
+    used = settings.model_dump(mode="json", exclude=unused) | {"file": Path(settings.file).name}
+    return _dataset(graph, features, halves, f"the edge list {Path(settings.file).name}", used)
+
+
+def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
+    """Training and validation pairs, disjoint, each with landmarks of its own."""
+    if settings.landmarks > graph.num_nodes:
+        raise ConfigError(f"landmarks: {settings.landmarks:,} are wanted, but the graph has {graph.num_nodes:,} nodes")
+    rng = _rng(settings.split_seed, 102)
+    landmarks = rng.choice(graph.num_nodes, settings.landmarks, replace=False)
+    held_out = min(settings.landmarks - 1, max(1, round(settings.validation_landmarks * settings.landmarks)))
+    training = Searches(graph, landmarks[held_out:]).sample(settings.pairs, settings.unreachable, rng)
+    validation = Searches(graph, landmarks[:held_out]).sample(settings.validation_pairs, settings.unreachable, rng)
+    # A pair of a landmark of one side with one of the other may be in both: it stays for training.
+    keys = [
+        pairs.nodes[:, 0].astype(np.int64) * graph.num_nodes + pairs.nodes[:, 1] for pairs in (training, validation)
+    ]
+    own = ~np.isin(keys[1], keys[0])
+    return [training, Pairs(validation.nodes[own], validation.distances[own])]
+
+
+def _read_features(path: str, nodes: int, size: int) -> NDArray[np.float32]:
+    try:
+        table = GraphDataset.load(path).features if path.endswith(".npz") else np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DatasetError(f"{path} cannot be read as a table of features: {error}") from error
+    if not isinstance(table, np.ndarray) or table.shape != (nodes, size) or not np.issubdtype(table.dtype, np.floating):
+        found = f"{table.shape} {table.dtype}" if isinstance(table, np.ndarray) else "several arrays"
+        raise DatasetError(
+            f"{path} holds {found}, but the graph needs ({nodes}, {size}) floats: a row for each node, in the order of "
+            "their ids; feature_size=... changes the columns"
+        )
+    return table.astype(np.float32)
+
+
+def _dataset(
+    graph: Graph, features: NDArray[np.float32], halves: list[Pairs], source: str, used: dict[str, object]
+) -> GraphDataset:
+    training, validation = halves
+    return GraphDataset(
+        features=features,
+        names=graph.names.astype(np.int64),
+        training_pairs=training.nodes,
+        training_distances=training.distances,
+        validation_pairs=validation.nodes,
+        validation_distances=validation.distances,
+        header=Header(
+            source=source,
+            settings=used,
+            num_edges=graph.num_edges,
+            self_loops=graph.self_loops,
+            repeated_edges=graph.repeated,
+            unreachable={
+                name: float(np.isinf(pairs.distances).mean())
+                for name, pairs in (("training", training), ("validation", validation))
+            },
+        ),
+    )

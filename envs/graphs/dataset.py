@@ -1,0 +1,109 @@
+"""Pairs of nodes with their distances, split into training and validation, and features of the nodes: one file."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from envs import npz
+from envs.dataset import versions
+from envs.graphs.landmarks import Pairs
+from qrl.common.errors import DatasetError
+from qrl.common.settings import Settings
+
+FORMAT = npz.Format(
+    "qrl-graph-distances",
+    1,
+    {
+        "features": npz.Field(np.float32, 2),
+        "names": npz.Field(np.int64, 1),
+        "training_pairs": npz.Field(np.int32, 2),
+        "training_distances": npz.Field(np.float32, 1),
+        "validation_pairs": npz.Field(np.int32, 2),
+        "validation_distances": npz.Field(np.float32, 1),
+    },
+)
+
+
+class Header(Settings):
+    """Where the data comes from."""
+
+    source: str
+    settings: dict[str, Any] = Field({}, description="of collect-graph")
+    num_edges: int = Field(ge=0)
+    self_loops: int = Field(0, ge=0)
+    repeated_edges: int = Field(0, ge=0)
+    unreachable: dict[str, float] = Field({}, description="share of pairs without a way, in training and validation")
+    versions: dict[str, str] = Field(default_factory=versions)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphDataset(npz.Data):
+    """features: (nodes, dim); names: (nodes,), ids of the nodes in the graph's own file.
+
+    training_pairs, validation_pairs: (pairs, 2) nodes; their distances: (pairs,), infinite where there is no way.
+    """
+
+    features: NDArray[np.float32]
+    names: NDArray[np.int64]
+    training_pairs: NDArray[np.int32]
+    training_distances: NDArray[np.float32]
+    validation_pairs: NDArray[np.int32]
+    validation_distances: NDArray[np.float32]
+    header: Header
+
+    FORMAT = FORMAT
+    HEADER = Header
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.features)
+
+    @property
+    def training(self) -> Pairs:
+        return Pairs(self.training_pairs, self.training_distances)
+
+    @property
+    def validation(self) -> Pairs:
+        return Pairs(self.validation_pairs, self.validation_distances)
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphDataset({self.num_nodes:,} nodes with {self.features.shape[1]} features, {self.header.num_edges:,} "
+            f"edges, {len(self.training_pairs):,} training and {len(self.validation_pairs):,} validation pairs, "
+            f"from {self.header.source})"
+        )
+
+    def validate(self) -> None:
+        if len(self.names) != self.num_nodes:
+            raise DatasetError(f"names: {len(self.names):,}, but there are features of {self.num_nodes:,} nodes")
+        if not np.isfinite(self.features).all():
+            raise DatasetError("features: not all are finite numbers")
+        for split, pairs in (("training", self.training), ("validation", self.validation)):
+            self._check_pairs(split, pairs)
+        shared = np.intersect1d(self._keys(self.training_pairs), self._keys(self.validation_pairs))
+        if len(shared):
+            source, target = divmod(int(shared[0]), self.num_nodes)
+            raise DatasetError(
+                f"training and validation share {len(shared):,} pairs, such as ({source}, {target}): keep them apart"
+            )
+
+    def _check_pairs(self, split: str, pairs: Pairs) -> None:
+        if pairs.nodes.shape != (len(pairs.distances), 2) or not len(pairs.distances):
+            raise DatasetError(
+                f"{split}: pairs of shape {pairs.nodes.shape} with {len(pairs.distances):,} distances; "
+                "there must be two nodes for every distance, and at least one pair"
+            )
+        if pairs.nodes.min() < 0 or pairs.nodes.max() >= self.num_nodes:
+            raise DatasetError(f"{split}_pairs: all must be nodes from 0 to {self.num_nodes - 1}")
+        if not (pairs.distances >= 0).all():
+            raise DatasetError(f"{split}_distances: all must be at least 0, or infinite")
+        same = pairs.nodes[:, 0] == pairs.nodes[:, 1]
+        if pairs.distances[same].any():
+            raise DatasetError(f"{split}_distances: the distance of a node to itself must be 0")
+
+    def _keys(self, pairs: NDArray[np.int32]) -> NDArray[np.int64]:
+        keys: NDArray[np.int64] = pairs[:, 0].astype(np.int64) * self.num_nodes + pairs[:, 1]
+        return keys

@@ -1,0 +1,90 @@
+"""Exact distances of a large graph for pairs with a landmark: one breadth-first search from it, one towards it."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+from tqdm import tqdm
+
+from envs.graphs.graph import Graph
+from qrl.common.errors import DatasetError
+
+FAR = np.uint16(2**16 - 1)  # stands for no way
+
+
+class Pairs(NamedTuple):
+    """Ordered pairs of nodes with the lengths of the shortest ways between them."""
+
+    nodes: NDArray[np.int32]  # (pairs, 2)
+    distances: NDArray[np.float32]  # (pairs,), infinite where there is no way
+
+
+def steps_from(edges: csr_array, source: int) -> NDArray[np.uint16]:
+    """(nodes,): the number of edges on the shortest way from `source`."""
+    order, before = breadth_first_order(edges, source)
+    place = np.empty(edges.shape[0], np.int64)
+    place[order] = np.arange(len(order))
+    parent = place[before[order[1:]]]  # never falls: nodes come in the order of their parents
+    steps = np.full(edges.shape[0], FAR)
+    begin, end, depth = 0, 1, 0  # the places in `order` of the nodes that are `depth` away
+    while begin < end:
+        if depth >= FAR:
+            raise DatasetError(f"a shortest way has {depth:,} edges; at most {FAR - 1:,} can be stored")
+        steps[order[begin:end]] = depth
+        begin, end, depth = end, 1 + int(np.searchsorted(parent, end)), depth + 1
+    return steps
+
+
+class Searches:
+    """The distances from and to some landmarks."""
+
+    def __init__(self, graph: Graph, landmarks: NDArray[np.int64]) -> None:
+        self.landmarks = landmarks
+        self.table = np.empty((2 * len(landmarks), graph.num_nodes), np.uint16)  # from each, then to each
+        for row, landmark in enumerate(tqdm(landmarks, unit=" landmarks", disable=None, leave=False)):
+            self.table[row] = steps_from(graph.edges, int(landmark))
+            self.table[len(landmarks) + row] = steps_from(graph.reversed, int(landmark))
+
+    @property
+    def share_unreachable(self) -> float:
+        return float((self.table == FAR).mean())
+
+    def sample(self, count: int, unreachable: float | None, rng: np.random.Generator) -> Pairs:
+        """`count` different pairs; a share of `unreachable` has no way, by default as many as there happen to be."""
+        share = self.share_unreachable if unreachable is None else unreachable
+        without = round(share * count)
+        parts = [self._draw(far, wanted, rng) for far, wanted in ((False, count - without), (True, without))]
+        nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
+        # A pair of two landmarks stands in two rows.
+        keys = nodes[:, 0].astype(np.int64) * self.table.shape[1] + nodes[:, 1]
+        _, first = np.unique(keys, return_index=True)
+        chosen = rng.permutation(first)
+        distances = np.where(steps == FAR, np.inf, steps).astype(np.float32)
+        return Pairs(nodes[chosen], distances[chosen])
+
+    def _draw(self, far: bool, wanted: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        per_row = ((self.table == FAR) == far).sum(1)
+        total = int(per_row.sum())
+        if wanted > total:
+            what = "without a way" if far else "with a way"
+            raise DatasetError(
+                f"pairs: {wanted:,} {what} are wanted, but these {len(self.landmarks)} landmarks have {total:,}; "
+                "take more landmarks, fewer pairs or another share with unreachable=..."
+            )
+        drawn = np.sort(rng.choice(total, wanted, replace=False))
+        borders = np.searchsorted(drawn, np.concatenate([[0], np.cumsum(per_row)]))
+        nodes = np.empty((wanted, 2), np.int32)
+        steps = np.empty(wanted, np.uint16)
+        offset = 0
+        for row, (begin, end) in enumerate(pairwise(borders)):
+            others = np.flatnonzero((self.table[row] == FAR) == far)[drawn[begin:end] - offset]
+            offset += int(per_row[row])
+            towards = row >= len(self.landmarks)
+            landmark = self.landmarks[row % len(self.landmarks)]
+            nodes[begin:end, 0] = others if towards else landmark
+            nodes[begin:end, 1] = landmark if towards else others
+            steps[begin:end] = self.table[row, others]
+        return nodes, steps
