@@ -16,6 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from qrl.common.errors import DatasetError
 
 BLOCK = 2**24  # bytes of text that are parsed together
+MAX_LINE = 2**16
 MAX_ID = 2**31 - 1
 
 Ids = NDArray[np.int64]
@@ -86,8 +87,9 @@ def _parse(path: Path, file: gzip.GzipFile | io.BufferedReader) -> Iterator[NDAr
         if block:
             end = text.rfind(b"\n") + 1
             text, rest = text[:end], text[end:]
-            if not end and len(rest) > BLOCK:
-                raise DatasetError(f"{path}, line {line}: longer than {BLOCK:,} bytes; not an edge list")
+            if len(rest) > MAX_LINE:
+                place = line + text.count(b"\n")
+                raise DatasetError(f"{path}, line {place}: longer than {MAX_LINE:,} bytes; not an edge list")
         if text:
             yield _parse_lines(path, text, line)
             line += text.count(b"\n")
