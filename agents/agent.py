@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from agents.checkpoint import Checkpoint, load_checkpoint
-from agents.mbold import part_of
+from agents.learner import part_of
 from agents.observations import Scaling
 from agents.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from agents.run_folder import RunFolder

@@ -2,19 +2,16 @@
 
 import time
 
-from agents.settings import TrainSettings
-from agents.training import Training, load_data, resolve
+from agents.training_run import Training
 from qrl.catalog import count_parameters
 from qrl.common.settings import dump_yaml
 
 WARM_UP, TIMED = 3, 10
 
 
-def dry_run(settings: TrainSettings) -> str:
+def dry_run(training: Training) -> str:
     """The resolved settings, sizes, number of steps, and minutes predicted from a few timed steps."""
-    settings = resolve(settings)
-    training = Training.build(settings, load_data(settings))
-    learner = training.learner
+    settings, learner = training.settings, training.learner
     for _ in range(WARM_UP):
         learner.update(training.sampler, with_metrics=False)
     begin = time.monotonic()

@@ -11,7 +11,6 @@ by the identity of states; the end of a trajectory by its step cap is no end.
 """
 
 import copy
-import math
 from dataclasses import dataclass
 
 import torch
@@ -19,10 +18,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from agents.goal_sampler import Batch, GoalSampler
+from agents.learner import Encoded, Learner, Loss, triangle_regulariser
 from agents.settings import LearnerSettings
-from qrl.common.errors import TrainingError
 from qrl.q_models.base import QModel, pick
-from qrl.readouts import D_MIN
 
 
 @dataclass(frozen=True)
@@ -31,19 +29,6 @@ class Triplets:
 
     states: Tensor
     actions: Tensor
-
-
-class Encoded:
-    """The encodings of some states, each distinct one computed once."""
-
-    def __init__(self, model: QModel, observations: Tensor, states: Tensor, count: bool = False) -> None:
-        self.model = model
-        self.ids, counts = torch.unique(states, return_counts=True)
-        self.rows = model.encode(observations.index_select(0, self.ids), counts if count else None)
-
-    def discounted(self, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor) -> Tensor:
-        places, targets = torch.searchsorted(self.ids, states), torch.searchsorted(self.ids, goals)
-        return self.model.discounted_at(self.rows, places, actions, targets, goal_actions)
 
 
 @torch.no_grad()
@@ -100,98 +85,31 @@ def _td_loss(predicted: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     return loss, {"td": loss, "predicted": predicted.detach()}
 
 
-def triangle_regulariser(xy: Tensor, yz: Tensor, xz: Tensor) -> Tensor:
-    """Mean of ((D(x, y) D(y, z) - D(x, z))^+)^2: 0 for every quasimetric."""
-    return F.relu(xy * yz - xz).square().mean()
+class MboldLearner(Learner[GoalSampler, LearnerSettings]):
+    """A model that learns beside its target."""
 
-
-class Learner:
-    """A model in training: the model, its target, the optimiser and how far they are."""
+    PARTS = ("model", "target")
 
     def __init__(self, model: QModel, observations: Tensor, settings: LearnerSettings, num_steps: int) -> None:
-        self.model = model.train()
+        super().__init__(model, observations, settings, num_steps)
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
-        self.observations = observations
-        self.settings = settings
-        self.num_steps = num_steps
-        self.step = 0
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
 
-    def update(self, sampler: GoalSampler, with_metrics: bool) -> dict[str, float]:
-        """One step; `with_metrics` says whether the caller wants to see how it went."""
-        settings = self.settings
-        batch = self._to_device(sampler.sample(settings.batch_size))
+    def loss(self, sampler: GoalSampler) -> Loss:
+        settings, device = self.settings, self.observations.device
+        sampled = sampler.sample(settings.batch_size)
+        batch = Batch(*(tensor.to(device) for tensor in vars(sampled).values()))
         triplets = None
         if settings.triangle > 0:
             states, actions = sampler.sample_pairs(3 * settings.triangle_triplets)
-            device = self.observations.device
             triplets = Triplets(states.view(3, -1).to(device), actions.view(3, -1).to(device))
         y = mbold_targets(self.target, self.observations, batch)
         loss, parts = mbold_loss(self.model, y, self.observations, batch, settings, triplets)
-        if not torch.isfinite(loss):
-            raise TrainingError(f"the loss is {loss.item()} at step {self.step + 1}; try a lower learner.lr")
-        lr = settings.learning_rate(self.step, self.num_steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        metrics = self._metrics(loss, parts, y, lr) if with_metrics else {}
-        self.optimizer.step()
-        self.model.project_()
-        self._follow()
-        self.step += 1
-        return metrics
-
-    def _to_device(self, batch: Batch) -> Batch:
-        return Batch(*(tensor.to(self.observations.device) for tensor in vars(batch).values()))
+        return Loss(loss, parts, y)
 
     @torch.no_grad()
-    def _follow(self) -> None:
+    def after_step(self) -> None:
         """Polyak averaging of the target; buffers (running statistics) are copied."""
         own, other = tuple(self.target.parameters()), tuple(self.model.parameters())
         torch._foreach_lerp_(own, other, 1 - self.settings.polyak)
         for mine, theirs in zip(self.target.buffers(), self.model.buffers(), strict=True):
             mine.copy_(theirs)
-
-    def _metrics(self, loss: Tensor, parts: dict[str, Tensor], y: Tensor, lr: float) -> dict[str, float]:
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        norm = torch.stack(torch._foreach_norm(gradients)).norm()
-        predicted = parts.pop("predicted")
-        distance = predicted.clamp(D_MIN, 1).log() / math.log(self.model.spec.discount)
-        return {
-            "loss": loss.item(),
-            **{f"loss_{name}": value.item() for name, value in parts.items()},
-            "predicted_discount": predicted.mean().item(),
-            "predicted_distance": distance.mean().item(),
-            "target_discount": y.mean().item(),
-            "gradient_norm": norm.item(),
-            "lr": lr,
-        }
-
-    # All that a step depends on, beside the sampler's state.
-
-    def tensors(self) -> dict[str, Tensor]:
-        made = {f"model.{key}": value for key, value in self.model.state_dict().items()}
-        made |= {f"target.{key}": value for key, value in self.target.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
-            for key, value in self.optimizer.state.get(parameter, {}).items():
-                made[f"optimizer.{key}.{name}"] = value
-        return made
-
-    def load_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
-        for part in ("model", "target"):
-            getattr(self, part).load_state_dict(part_of(tensors, part))
-        moments = part_of(tensors, "optimizer")
-        for name, parameter in self.model.named_parameters():
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in moments]
-            if keys:
-                state = {key: moments[f"{key}.{name}"].to(parameter.device, copy=True) for key in keys}
-                if any(state[key].shape != parameter.shape for key in keys if key != "step"):
-                    raise ValueError(f"the optimiser's state of {name} has another shape")
-                self.optimizer.state[parameter] = state
-        self.step = step
-
-
-def part_of(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with `prefix`, without it."""
-    return {key.removeprefix(f"{prefix}."): value for key, value in tensors.items() if key.startswith(f"{prefix}.")}

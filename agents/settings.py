@@ -1,11 +1,13 @@
-"""All settings of a training run. Nothing here imports torch, so that --help answers at once."""
+"""All settings of training runs. Nothing here imports torch, so that --help answers at once."""
 
 import math
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from envs.collector import CollectorSettings
+from envs.graphs.collector import GraphSettings
 from qrl.common.settings import Settings
 
 
@@ -30,27 +32,49 @@ class GoalSettings(Settings):
         return self
 
 
-class LearnerSettings(Settings):
-    discount: float = Field(0.95, gt=0, lt=1, description="gamma in D = gamma**d")
-    batch_size: int = Field(1024, ge=2, le=10**6, description="transitions in a step")
-    epochs: float = Field(
-        100, gt=0, le=10**6, description="passes over the dataset, of transitions / batch_size steps each"
-    )
-    min_steps: int = Field(8000, ge=1, description="train at least so many steps, however small the dataset")
-    lr: float = Field(1e-3, gt=0, description="Adam's learning rate, decayed to 0 by a cosine")
-    polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
-    standardize: bool = Field(True, description="scale observations to mean 0 and deviation 1 over the distinct states")
-    conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
-    triangle: float = Field(0, ge=0, description="weight of the triangle regulariser (the paper tries 0.3, 1 and 3)")
-    triangle_triplets: int = Field(341, ge=1, description="triplets of state-action pairs in a step, if regularised")
-    goals: GoalSettings = Field(GoalSettings(), description="where goals come from")
+Discount = Annotated[float, Field(gt=0, lt=1, description="gamma in D = gamma**d")]
+BatchSize = Annotated[int, Field(ge=2, le=10**6, description="transitions or pairs of nodes in a step")]
+Epochs = Annotated[
+    float, Field(gt=0, le=10**6, description="passes over the data, of its size / batch_size steps each")
+]
+MinSteps = Annotated[int, Field(ge=1, description="train at least so many steps, however small the data")]
+LearningRate = Annotated[float, Field(gt=0, description="Adam's learning rate, decayed to 0 by a cosine")]
+Triplets = Annotated[int, Field(ge=1, description="triplets in a step, if regularised")]
 
-    def num_steps(self, num_transitions: int) -> int:
-        steps_an_epoch = math.ceil(num_transitions / self.batch_size)
-        return max(self.min_steps, math.ceil(self.epochs * steps_an_epoch))
+
+class FitSettings(Settings):
+    """What all learners have in common; the defaults are those of offline Q-learning."""
+
+    discount: Discount = 0.95
+    batch_size: BatchSize = 1024
+    epochs: Epochs = 100
+    min_steps: MinSteps = 8000
+    lr: LearningRate = 1e-3
+    standardize: bool = Field(True, description="scale observations to mean 0 and deviation 1 over the distinct states")
+    triangle: float = Field(0, ge=0, description="weight of the triangle regulariser (the paper tries 0.3, 1 and 3)")
+    triangle_triplets: Triplets = 341
+
+    def num_steps(self, size: int) -> int:
+        return max(self.min_steps, math.ceil(self.epochs * math.ceil(size / self.batch_size)))
 
     def learning_rate(self, step: int, num_steps: int) -> float:
         return self.lr * 0.5 * (1 + math.cos(math.pi * step / num_steps))
+
+
+class LearnerSettings(FitSettings):
+    polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
+    conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
+    goals: GoalSettings = Field(GoalSettings(), description="where goals come from")
+
+
+class RegressionSettings(FitSettings):
+    """The paper's, for its large graph."""
+
+    discount: Discount = 0.9
+    epochs: Epochs = 80
+    min_steps: MinSteps = 1
+    lr: LearningRate = 1e-4
+    triangle_triplets: Triplets = 342
 
 
 class ModelSettings(Settings):
@@ -61,11 +85,11 @@ class ModelSettings(Settings):
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
 
 
-class TrainSettings(Settings):
-    dataset: str | None = Field(None, description="dataset file; without one, data is collected as collector.* says")
-    collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
+class RunSettings(Settings):
+    """What all training runs have in common."""
+
+    dataset: str | None = Field(None, description="data file; without one, data is made as the other keys say")
     model: ModelSettings = Field(ModelSettings(), description="the Q-model")
-    learner: LearnerSettings = Field(LearnerSettings(), description="how it learns")
     run: str | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of start values, batches and evaluation")
     device: str = Field("cpu", description="torch device")
@@ -76,9 +100,36 @@ class TrainSettings(Settings):
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
 
     @property
+    def data_name(self) -> str:
+        """What the data is called in the name of the run's folder, if it has no file."""
+        raise NotImplementedError
+
+    @property
     def kept(self) -> dict[str, Any]:
         """What must not change during a run; its folder may be moved, and the data is known by its hash."""
         return self.model_dump(mode="json", exclude={"run", "dataset"})
+
+
+class TrainSettings(RunSettings):
+    """Of train-agent."""
+
+    collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
+    learner: LearnerSettings = Field(LearnerSettings(), description="how it learns")
+
+    @property
+    def data_name(self) -> str:
+        return Path(self.collector.layout).stem
+
+
+class GraphTrainSettings(RunSettings):
+    """Of train-graph."""
+
+    graph: GraphSettings = Field(GraphSettings(), description="the graph and its pairs, as for collect-graph")
+    learner: RegressionSettings = Field(RegressionSettings(), description="how it learns")
+
+    @property
+    def data_name(self) -> str:
+        return self.graph.kind if self.graph.file is None else Path(self.graph.file).name.split(".")[0]
 
 
 def differences(saved: Any, wanted: Any, given: Any, prefix: str = "") -> list[str]:

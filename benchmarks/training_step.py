@@ -8,7 +8,7 @@ import torch
 
 from agents.goal_sampler import GoalSampler
 from agents.settings import TrainSettings
-from agents.training import Training
+from agents.training import AgentTraining
 from benchmarks.measure import matrix_rate, milliseconds, table
 from benchmarks.naive import NaiveLearner
 from envs.collector import CollectorSettings, collect
@@ -16,15 +16,15 @@ from envs.dataset import Dataset
 from qrl.encoders import MLP
 
 
-def paper_training(name: str, compiled: bool = False, dataset: Dataset | None = None, **changes: Any) -> Training:
+def paper_training(name: str, compiled: bool = False, dataset: Dataset | None = None, **changes: Any) -> AgentTraining:
     """A training with the paper's sizes: width 2048, batches of 1,024."""
     overrides = [f"model.name={name}", f"compile={'on' if compiled else 'off'}"]
     overrides += [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
     settings = TrainSettings.load("paper", overrides)
-    return Training.build(settings, dataset or collect(CollectorSettings()))
+    return AgentTraining.build(settings, dataset or collect(CollectorSettings()))
 
 
-def necessary_operations(training: Training) -> float:
+def necessary_operations(training: AgentTraining) -> float:
     """Floating-point operations of the matrix products that a step cannot do without, averaged over batches."""
     model = training.learner.model
     layers = [
@@ -44,12 +44,12 @@ def necessary_operations(training: Training) -> float:
     return total / batches
 
 
-def learner_step(training: Training) -> Callable[[], Any]:
+def learner_step(training: AgentTraining) -> Callable[[], Any]:
     """A step of the learner, as a function to be timed."""
     return lambda: training.learner.update(training.sampler, with_metrics=False)
 
 
-def _naive_step(training: Training) -> Callable[[], Any]:
+def _naive_step(training: AgentTraining) -> Callable[[], Any]:
     settings = training.settings.learner
     model = copy.deepcopy(training.learner.model)
     naive = NaiveLearner(model, training.learner.observations, settings, training.learner.num_steps)

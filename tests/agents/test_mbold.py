@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from agents.evaluation import score
 from agents.goal_sampler import Batch, GoalSampler
-from agents.mbold import Learner, Triplets, mbold_loss, mbold_targets, triangle_regulariser
+from agents.learner import triangle_regulariser
+from agents.mbold import MboldLearner, Triplets, mbold_loss, mbold_targets
 from agents.planner import all_steps_to_goal
 from agents.settings import GoalSettings, LearnerSettings
 from envs.dataset import Dataset
@@ -137,13 +138,13 @@ def test_no_triangle_violation_of_a_quasimetric() -> None:
     assert parts["triangle"].item() < 1e-12
 
 
-def learner(name: str = "iqe-maxmean", **changes: object) -> tuple[Learner, GoalSampler]:
+def learner(name: str = "iqe-maxmean", **changes: object) -> tuple[MboldLearner, GoalSampler]:
     dataset = corridor()
     torch.manual_seed(0)
     params = {"hidden_sizes": (16, 16)} | ({} if "unconstrained" in name else {"latent_size": 16})
     model = make_q_model(name, QModelSpec(18, 4, 0.95), **params).double()
     settings = LearnerSettings.from_values({"batch_size": 64, **changes}, "test")
-    made = Learner(model, torch.tensor(dataset.observations).double(), settings, 10)
+    made = MboldLearner(model, torch.tensor(dataset.observations).double(), settings, 10)
     return made, GoalSampler(dataset, settings.goals, 0)
 
 
@@ -256,7 +257,7 @@ def test_tabular_learning_converges_to_the_exact_distances(goal_kind: str) -> No
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
     goals = GoalSettings(current=0.1, future=0.1, random=0.8)
     settings = LearnerSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals)
-    made, sampler = Learner(model, ids(states).double(), settings, 2000), GoalSampler(dataset, goals, 0)
+    made, sampler = MboldLearner(model, ids(states).double(), settings, 2000), GoalSampler(dataset, goals, 0)
     for _ in range(2000):
         made.update(sampler, with_metrics=False)
     learned = all_steps_to_goal(model, ids(states).double())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from agents.goal_sampler import GoalSampler
-from agents.mbold import Learner
+from agents.mbold import MboldLearner
 from agents.settings import GoalSettings, LearnerSettings
 from benchmarks.naive import NaiveLearner, textbook_union
 from qrl import QModelSpec, make_q_model
@@ -47,7 +47,7 @@ def test_one_step_equals_the_naive_one(name: str, params: dict[str, Any], compil
     naive = NaiveLearner(copy.deepcopy(model), observations, settings, 10)
     if compiled:
         model.accelerate_()
-    fast = Learner(model, observations, settings, 10)
+    fast = MboldLearner(model, observations, settings, 10)
     sampler = Recorded(dataset, settings.goals, seed=3)
     for step in range(2):  # the second one has a target that has moved
         metrics = fast.update(sampler, with_metrics=True)

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from agents.checkpoint import load_checkpoint
 from agents.run_folder import RunFolder
 from agents.settings import TrainSettings
-from agents.training import Training, resume, start, train
+from agents.training import AgentTraining, resume, start, train
 from envs.dataset import Dataset
 from qrl.common.errors import CheckpointError, ConfigError, FileError, RunError, TrainingError
 from qrl.registry import list_q_models
@@ -280,7 +280,7 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "save", interrupted)
+        patch.setattr(AgentTraining, "save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             start(small_settings(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
@@ -371,7 +371,7 @@ def test_bad_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_width_is_that_of_the_widest_layers() -> None:
     def sizes(**model: Any) -> Any:
         settings = TrainSettings.from_values({"model": model}, "test")
-        return Training.build(settings, corridor()).model_params["hidden_sizes"]
+        return AgentTraining.build(settings, corridor()).model_params["hidden_sizes"]
 
     assert sizes(width=8) == [8, 8, 8]
     assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 256]
@@ -381,7 +381,7 @@ def test_width_is_that_of_the_widest_layers() -> None:
 def test_building_leaves_the_callers_randomness_alone() -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    Training.build(small_settings(), corridor())
+    AgentTraining.build(small_settings(), corridor())
     assert torch.equal(torch.get_rng_state(), before)
     with pytest.raises(ConfigError, match="device"):
-        Training.build(small_settings(device="toaster"), corridor())
+        AgentTraining.build(small_settings(device="toaster"), corridor())

@@ -1,0 +1,13 @@
+"""Fit a model to the distances of a directed graph; stop it at any time and resume it exactly."""
+
+from collections.abc import Sequence
+
+from qrl.scripts._training import training_command
+
+from agents.settings import GraphTrainSettings
+from qrl.common.commands import command
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    return training_command("train-graph", __doc__, GraphTrainSettings, "agents.graph_training:GraphTraining", argv)
