@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.settings import TrainSettings
+from agents.settings import GraphTrainSettings, TrainSettings
 from agents.studies.study import Study
 from agents.studies.sweep import check_models
+from agents.training_run import build_model
 from envs.collector import CollectorSettings
 from qrl import QModelSpec
 from qrl.catalog import count_parameters
@@ -14,7 +15,10 @@ from qrl.q_models import LatentQModel
 from qrl.registry import find
 
 CONFIGS = sorted(path.stem for path in (Path(__file__).parents[1] / "configs").glob("*.yaml"))
-STUDIES = sorted(path.stem for path in (Path(__file__).parents[1] / "configs" / "studies").glob("*.yaml"))
+GRAPHS, STUDIES = (
+    sorted(path.stem for path in (Path(__file__).parents[1] / "configs" / folder).glob("*.yaml"))
+    for folder in ("graphs", "studies")
+)
 FOR_DATA = {"demo"}
 
 
@@ -34,6 +38,21 @@ def test_data_configs(name: str) -> None:
     assert CollectorSettings.load(name) != CollectorSettings()
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_configs(name: str) -> None:
+    settings = GraphTrainSettings.load(f"graphs/{name}")
+    find(settings.model.name).parameters.from_values(settings.model.params, name)
+    assert settings.learner.discount == 0.9
+
+
+def test_the_papers_graph_encoders() -> None:
+    for name, size, count in (("random", 64, 47_536), ("large", 128, 9_718_272)):
+        settings = GraphTrainSettings.load(f"graphs/{name}", ["model.name=euclidean"])
+        model, _ = build_model(settings, QModelSpec(size, 1, 0.9))
+        assert isinstance(model, LatentQModel)
+        assert count_parameters(model.encoder) == count
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_studies(name: str) -> None:
     study = Study.load(f"studies/{name}", [])
@@ -44,7 +63,7 @@ def test_studies(name: str) -> None:
 def test_the_paper_study_has_the_stated_choices() -> None:
     paper, laptop = (Study.load(f"studies/{name}", []) for name in ("paper", "laptop"))
     families = paper.settings.families
-    assert set(families) == set(laptop.settings.families)
+    assert set(families) == {*laptop.settings.families, "pqe-gg"}
     for name in ("deep-norm", "deep-norm-fixed"):
         assert families[name].grid == {"model.params.num_components": [64, 128]}
     for name in ("mrn", "mrn-fixed"):

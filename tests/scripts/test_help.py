@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from agents.settings import TrainSettings
+from agents.settings import GraphTrainSettings, TrainSettings
 from agents.studies.study import StudySettings
 from envs.collector import CollectorSettings
+from envs.graphs.collector import GraphSettings
 
 SCRIPTS = sorted(path.stem for path in (Path(__file__).parents[2] / "scripts").glob("[!_]*.py"))
 KEYS = {
     "collect_dataset": list(CollectorSettings.model_fields),
+    "collect_graph": [line.split()[0] for line in GraphSettings.help().splitlines()],
+    "train_graph": [line.split()[0] for line in GraphTrainSettings.help().splitlines()],
     "sweep_agents": [line.split()[0] for line in StudySettings.help().splitlines()],
     "train_agent": [line.split()[0] for line in TrainSettings.help().splitlines()],
 }
