@@ -34,10 +34,10 @@ def _csv(cells: list[Cell]) -> str:
 
 
 def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
-    parts = [f"# Study {findings.study.name}", _progress(findings), f"![success rates]({picture})"]
+    parts = [f"# Study {findings.study.name}", progress(findings), f"![success rates]({picture})"]
     for size in findings.sizes:
-        parts += [f"## {size:,} trajectories", _size_table([cell for cell in cells if cell.trajectories == size])]
-    comparisons = _comparisons(findings)
+        parts += [f"## {size:,} trajectories", size_table([cell for cell in cells if cell.trajectories == size])]
+    comparisons = comparisons_table(findings)
     if comparisons:
         parts += [f"## How often {SUBJECT} is better", comparisons]
     decisions = findings.decisions()
@@ -46,7 +46,7 @@ def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _progress(findings: Findings) -> str:
+def progress(findings: Findings) -> str:
     settings = findings.study.settings
     runs = [row for row in findings.rows if row.purpose != "reference"]
     complete = sum(row.status == "complete" for row in runs)
@@ -70,7 +70,7 @@ def _missing(status: str, runs: list[Row]) -> list[str]:
     return [f"**{len(found)} runs {status}**, so that some means are over fewer seeds: {named}{more}."]
 
 
-def _size_table(cells: list[Cell]) -> str:
+def size_table(cells: list[Cell]) -> str:
     """Chosen families from best to worst, then the references."""
     families = sorted((cell for cell in cells if cell.chosen), key=lambda cell: -(cell.success_rate or 0))
     references = [cell for cell in cells if not cell.chosen and cell.planned and not _is_choice(cell, families)]
@@ -98,7 +98,7 @@ def _is_choice(cell: Cell, families: list[Cell]) -> bool:
     return any(cell.family == family.family for family in families)
 
 
-def _comparisons(findings: Findings) -> str:
+def comparisons_table(findings: Findings) -> str:
     rows = [
         [each.family, f"{each.probability:.2f}{_brackets(each.interval, 2)}"]
         for each in sorted(findings.comparisons(), key=lambda each: -each.probability)
