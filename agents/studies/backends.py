@@ -79,7 +79,9 @@ class RayBackend(Backend):
 
     def __init__(self, jobs: int | None, address: str | None) -> None:
         self._ray = _connect(address)
-        super().__init__(max(1, int(self._ray.cluster_resources().get("CPU", 1))), jobs)
+        cores = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
+        super().__init__(max(1, sum(cores)), jobs)
+        self.threads = min(self.threads, max(1, *cores))  # a run stays on one machine
         self._remote = self._ray.remote(num_cpus=self.threads, max_retries=0)(remote_attempt)
         self._shared: dict[str, Any] = {}
         self._lock = threading.Lock()

@@ -178,17 +178,18 @@ class Findings:
         shared = [sorted(set(one) & set(other)) for one, other in pairs]
         if not all(shared):
             return Decision(claim, None, None, None, None, "no data")
-        strata = [
-            np.array([one[seed] - other[seed] for seed in seeds])
-            for (one, other), seeds in zip(pairs, shared, strict=True)
+        sides = [
+            [np.array([pair[side][seed] for seed in seeds]) for pair, seeds in zip(pairs, shared, strict=True)]
+            for side in (0, 1)
         ]
+        strata = [one - other for one, other in zip(*sides, strict=True)]
         difference, interval = over_strata(strata), bootstrap(strata)
         verdict: Verdict = "undecided"
         if interval is not None and interval[0] > -claim.margin:
             verdict = "holds"
         elif interval is not None and interval[1] < -claim.margin:
             verdict = "does not hold"
-        return Decision(claim, _mean_of(more), _mean_of(than), difference, interval, verdict)
+        return Decision(claim, over_strata(sides[0]), over_strata(sides[1]), difference, interval, verdict)
 
     def _by_seed(self, families: Sequence[str], size: int, metric: str) -> dict[int, float]:
         """For each seed that all the families have finished, the mean over them."""
@@ -203,7 +204,3 @@ class Findings:
 def _values(rows: Sequence[Row], metric: str) -> Values:
     values = (getattr(row, metric) for row in rows if row.status == "complete")
     return np.array([value for value in values if value is not None], np.float64)
-
-
-def _mean_of(by_size: Sequence[dict[int, float]]) -> float:
-    return float(np.mean([np.mean(list(values.values())) for values in by_size]))

@@ -25,11 +25,12 @@ def study_picture(findings: Findings, cells: list[Cell], path: Path) -> None:
         _draw_family(left, [cell for cell in cells if cell.family == family], style, with_choices=True)
     for name in findings.references:
         _draw_reference(left, [cell for cell in cells if cell.family == name])
-    best = _best(findings, cells)
+    best, much = _best(findings, cells), findings.sizes[len(findings.sizes) // 2 :]
     for family in best:
-        _draw_family(right, [cell for cell in cells if cell.family == family], styles[family], with_choices=False)
-    _frame(left, findings, "all families; thin lines: every hyperparameter choice")
-    _frame(right, findings, f"the {len(best)} best with {findings.sizes[-1]:,} trajectories")
+        own = [cell for cell in cells if cell.family == family and cell.trajectories in much]
+        _draw_family(right, own, styles[family], with_choices=False)
+    _frame(left, findings.sizes, "all families; thin lines: every hyperparameter choice")
+    _frame(right, much, f"the {len(best)} best with {findings.sizes[-1]:,} trajectories")
     left.set_ylim(-0.03, 1.03)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle(
@@ -79,11 +80,11 @@ def _column(cells: list[Cell], key: str) -> NDArray[np.float64]:
     return np.array([getattr(cell, key) for cell in cells], np.float64)
 
 
-def _frame(ax: Axes, findings: Findings, title: str) -> None:
+def _frame(ax: Axes, sizes: list[int], title: str) -> None:
     ax.set_title(title)
-    if len(findings.sizes) > 1:
+    if len(sizes) > 1:
         ax.set_xscale("log")
-    ax.set_xticks(findings.sizes, [f"{size:,}" for size in findings.sizes])
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.minorticks_off()
     ax.set_xlabel("training trajectories")
     ax.set_ylabel("success rate")

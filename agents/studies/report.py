@@ -4,6 +4,7 @@ import csv
 import io
 from pathlib import Path
 
+from agents.results import REFERENCES
 from agents.studies.findings import SUBJECT, Cell, Decision, Findings
 from agents.studies.pictures import study_picture
 from agents.studies.statistics import Interval
@@ -73,7 +74,7 @@ def _missing(status: str, runs: list[Row]) -> list[str]:
 def size_table(cells: list[Cell]) -> str:
     """Chosen families from best to worst, then the references."""
     families = sorted((cell for cell in cells if cell.chosen), key=lambda cell: -(cell.success_rate or 0))
-    references = [cell for cell in cells if not cell.chosen and cell.planned and not _is_choice(cell, families)]
+    references = [cell for cell in cells if cell.family in REFERENCES]
     titles = [
         "family", "choice", "runs", "success", "IQM", "SPL", "estimate - truth", "abs. error", "triangle violations",
     ]  # fmt: skip
@@ -92,10 +93,6 @@ def size_table(cells: list[Cell]) -> str:
         for cell in [*families, *references]
     ]
     return table(titles, rows)
-
-
-def _is_choice(cell: Cell, families: list[Cell]) -> bool:
-    return any(cell.family == family.family for family in families)
 
 
 def comparisons_table(findings: Findings) -> str:
@@ -135,7 +132,9 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
 
 
 def _number(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    if value is None:
+        return "-"
+    return f"{value:.1e}" if abs(value) >= 1e4 else f"{value:.{digits}f}"
 
 
 def _pair(cell: Cell) -> Interval | None:

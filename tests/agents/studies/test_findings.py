@@ -101,6 +101,9 @@ def test_improvement_by_hand() -> None:
 def test_claims_by_hand(claim: dict[str, Any], difference: float, verdict: str) -> None:
     (decision,) = Findings(study(claims=[BETTER | claim]), rows()).decisions()
     assert decision.difference == pytest.approx(difference)
+    assert decision.more is not None
+    assert decision.than is not None
+    assert decision.more - decision.than == pytest.approx(difference)
     assert decision.verdict == verdict
     assert decision.interval is not None
     assert decision.interval[0] <= difference + 1e-9
@@ -112,6 +115,7 @@ def test_claims_compare_only_what_both_sides_have() -> None:
     made.append(row("dot", 10, 2, None, "triangle=1", status="failed", error="no memory"))
     (decision,) = Findings(study(), made).decisions()
     assert decision.difference == pytest.approx(0.1)
+    assert decision.more == pytest.approx((0.45 + 1.5 * 0.45) / 2)  # seeds 0 and 1 alone
     made = [each for each in made if not (each.family == "dot" and each.trajectories == 100 and each.seed < 3)]
     (decision,) = Findings(study(), made).decisions()
     assert decision.verdict == "no data"
