@@ -4,6 +4,7 @@ import csv
 import fcntl
 import io
 import json
+import math
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -107,9 +108,13 @@ class RunFolder:
 
     def mark_complete(self) -> None:
         """Write the last row of metrics as the result of the run."""
-        *_, last = self._read_metrics()
+        last = {key: value for key, value in self.last_metrics().items() if math.isfinite(value)}
         with atomic_write(self.complete) as file:
-            file.write(json.dumps({key: float(value) for key, value in last.items() if value}, indent=2).encode())
+            file.write(json.dumps(last, indent=2).encode())
+
+    def last_metrics(self) -> dict[str, float]:
+        *_, last = self._read_metrics()
+        return {key: float(value) for key, value in last.items() if value}
 
     # Metrics: one CSV row for each logged step.
 

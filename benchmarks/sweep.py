@@ -18,7 +18,7 @@ def _study() -> Study:
         "config": "quick",
         "settings": {"model.width": 128, "learner.min_steps": STEPS, "compile": "off", "evaluate_every": STEPS},
         "families": {"euclidean": {"settings": {"model.params.latent_size": 64}}},
-        "trajectories": [100],
+        "axis": {"collector.trajectories": [100]},
         "seeds": list(range(RUNS)),
     }
     return Study("benchmark", StudySettings.from_values(values, "benchmark"))

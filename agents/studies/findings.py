@@ -1,12 +1,14 @@
 """What the rows of a study say: the chosen hyperparameters, means with intervals, comparisons and claims."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
 
-from agents.results import REFERENCES, Record
+from agents.results import REFERENCES
 from agents.studies.statistics import (
     Interval,
     Values,
@@ -16,33 +18,27 @@ from agents.studies.statistics import (
     iqm,
     over_strata,
 )
-from agents.studies.study import Claim, Study
+from agents.studies.study import Claim, Place, Study
 from agents.studies.table import Row
 
 SUBJECT = "iqe-maxmean"  # whose improvement over every other family is reported
 Verdict = Literal["holds", "does not hold", "undecided", "no data"]
 
 
-class Cell(Record):
-    """One choice of a family on datasets of one size."""
+@dataclass(frozen=True)
+class Cell:
+    """One choice of a family, or a reference, in one place; means are over the runs that are complete."""
 
     family: str
     choice: str
     chosen: bool
-    trajectories: int
+    place: Place
     planned: int
     complete: int
     failed: int
-    success_rate: float | None = None
-    success_low: float | None = None
-    success_high: float | None = None
-    success_iqm: float | None = None
-    spl: float | None = None
-    signed_error: float | None = None
-    absolute_error: float | None = None
-    spearman: float | None = None
-    triangle_violations: float | None = None
-    seconds: float | None = None
+    means: dict[str, float]  # of every metric, and of the seconds
+    interval: Interval | None  # of the first metric's mean
+    iqm: float | None
 
 
 @dataclass(frozen=True)
@@ -65,12 +61,13 @@ class Decision:
 
 
 class Findings:
-    """Rows by family, choice and size; only runs of evaluation seeds count, except where choices are chosen."""
+    """Rows by family, choice and place; only runs of evaluation seeds count, except where choices are chosen."""
 
     def __init__(self, study: Study, rows: Sequence[Row]) -> None:
         self.study = study
         self.rows = rows
-        self.sizes = study.settings.trajectories
+        self.kind = study.settings.kind
+        self.places = study.settings.places
         self.chosen = {name: self._choose(name) for name in study.settings.families}
 
     @property
@@ -78,16 +75,19 @@ class Findings:
         return [name for name in REFERENCES if any(row.family == name for row in self.rows)]
 
     def _choose(self, family: str) -> str:
-        """The choice with the best mean success on the tuning seeds; what failed counts as no success."""
+        """The choice with the best mean on the tuning seeds; one with a run that is not complete comes last."""
         choices = list(self.study.settings.families[family].choices)
+        sign = 1 if self.kind.more_is_better else -1
         scores = []
         for choice in choices:
-            tuned = self._select(family, choice, purpose="tuning")
-            scores.append(sum(row.success_rate or 0.0 for row in tuned) / max(1, len(tuned)))
+            tuned = [row.numbers.get(self.kind.metric) for row in self._select(family, choice, purpose="tuning")]
+            known = [value for value in tuned if value is not None]
+            complete = bool(tuned) and len(known) == len(tuned)
+            scores.append(sign * sum(known) / len(known) if complete else -math.inf)
         return choices[int(np.argmax(scores))]
 
     def _select(
-        self, family: str, choice: str | None = None, size: int | None = None, purpose: str = "evaluation"
+        self, family: str, choice: str | None = None, place: Place | None = None, purpose: str = "evaluation"
     ) -> list[Row]:
         return [
             row
@@ -95,58 +95,46 @@ class Findings:
             if row.family == family
             and row.purpose == purpose
             and (choice is None or row.choice == choice)
-            and (size is None or row.trajectories == size)
+            and (place is None or row.place == place)
         ]
 
     # Means
 
     def cells(self) -> list[Cell]:
-        """Every choice of every family, and the references, at every size."""
+        """Every choice of every family, and the references, in every place."""
         made = []
         for family, settings in self.study.settings.families.items():
             for choice in settings.choices:
-                chosen = choice == self.chosen[family]
-                made += [self._cell(self._select(family, choice, size), chosen) for size in self.sizes]
+                made += [self._cell(family, choice, place, "evaluation") for place in self.places]
         for name in self.references:
-            made += [self._cell(self._select(name, "", size, "reference"), chosen=False) for size in self.sizes]
+            made += [self._cell(name, "", place, "reference") for place in self.places]
         return made
 
-    def _cell(self, rows: list[Row], chosen: bool) -> Cell:
+    def _cell(self, family: str, choice: str, place: Place, purpose: str) -> Cell:
+        rows = self._select(family, choice, place, purpose)
         complete = [row for row in rows if row.status == "complete"]
-
-        def mean(metric: str) -> float | None:
-            values = _values(complete, metric)
-            return float(values.mean()) if len(values) else None
-
-        success = _values(complete, "success_rate")
-        low, high = (bootstrap([success]) if len(success) else None) or (None, None)
-        averaged = (
-            "success_rate",
-            "spl",
-            "signed_error",
-            "absolute_error",
-            "spearman",
-            "triangle_violations",
-            "seconds",
-        )
+        ranked = _values(complete, self.kind.metric)
+        columns = {
+            name: _values(complete, name) for name in dict.fromkeys(key for row in complete for key in row.numbers)
+        }
+        columns["seconds"] = np.array([row.seconds for row in complete if row.seconds is not None])
         return Cell(
-            family=rows[0].family,
-            choice=rows[0].choice,
-            chosen=chosen,
-            trajectories=rows[0].trajectories,
+            family=family,
+            choice=choice,
+            chosen=choice == self.chosen.get(family),
+            place=place,
             planned=len(rows),
             complete=len(complete),
             failed=sum(row.status == "failed" for row in rows),
-            success_low=low,
-            success_high=high,
-            success_iqm=over_strata([success], iqm) if len(success) else None,
-            **{metric: mean(metric) for metric in averaged},
+            means={name: float(values.mean()) for name, values in columns.items() if len(values)},
+            interval=bootstrap([ranked]) if len(ranked) else None,
+            iqm=over_strata([ranked], iqm) if len(ranked) else None,
         )
 
     # Comparisons
 
     def comparisons(self) -> list[Comparison]:
-        """Over all sizes; families without results at some size are left out."""
+        """Over all places; families without results in some place are left out."""
         if SUBJECT not in self.chosen:
             return []
         own = self._strata(SUBJECT)
@@ -159,21 +147,23 @@ class Findings:
         return made
 
     def _strata(self, family: str) -> list[Values]:
-        choice = self.chosen[family]
-        return [_values(self._select(family, choice, size), "success_rate") for size in self.sizes]
+        """Of each place, the first metric of the family's runs, so that more is better."""
+        choice, sign = self.chosen[family], 1 if self.kind.more_is_better else -1
+        return [sign * _values(self._select(family, choice, place), self.kind.metric) for place in self.places]
 
     def decisions(self) -> list[Decision]:
         return [self._decide(claim) for claim in self.study.settings.claims]
 
     def _decide(self, claim: Claim) -> Decision:
-        at = claim.at or self.sizes
+        settings = self.study.settings
+        metric, at = claim.metric or self.kind.metric, claim.at or settings.values
         than_at = claim.than_at or at
-        more = [self._by_seed(claim.more, size, claim.metric) for size in at]
-        than = [self._by_seed(claim.than, size, claim.metric) for size in than_at]
-        if len(at) == len(than_at):
-            pairs = list(zip(more, than, strict=True))
-        else:  # every size of one side with every size of the other
-            pairs = [(one, other) for one in more for other in than]
+        # Values of the two sides go together one by one, or else every one with every other.
+        together = zip(at, than_at, strict=True) if len(at) == len(than_at) else product(at, than_at)
+        pairs = [
+            (self._by_seed(claim.more, (world, one), metric), self._by_seed(claim.than, (world, other), metric))
+            for (one, other), world in product(together, claim.worlds or settings.worlds or [""])
+        ]
         # Only seeds that all families of both sides have finished: both are then means over the same data.
         shared = [sorted(set(one) & set(other)) for one, other in pairs]
         if not all(shared):
@@ -191,16 +181,20 @@ class Findings:
             verdict = "does not hold"
         return Decision(claim, over_strata(sides[0]), over_strata(sides[1]), difference, interval, verdict)
 
-    def _by_seed(self, families: Sequence[str], size: int, metric: str) -> dict[int, float]:
+    def _by_seed(self, families: Sequence[str], place: Place, metric: str) -> dict[int, float]:
         """For each seed that all the families have finished, the mean over them."""
         found = [
-            {row.seed: getattr(row, metric) for row in self._select(family, self.chosen[family], size)}
+            {row.seed: row.numbers.get(metric) for row in self._select(family, self.chosen[family], place)}
             for family in families
         ]
-        seeds = [seed for seed in found[0] if all(values.get(seed) is not None for values in found)]
-        return {seed: float(np.mean([values[seed] for values in found])) for seed in seeds}
+        made = {seed: [values.get(seed) for values in found] for seed in found[0]}
+        return {
+            seed: sum(known) / len(known)
+            for seed, values in made.items()
+            if len(known := [value for value in values if value is not None]) == len(families)
+        }
 
 
 def _values(rows: Sequence[Row], metric: str) -> Values:
-    values = (getattr(row, metric) for row in rows if row.status == "complete")
+    values = (row.numbers.get(metric) for row in rows if row.status == "complete")
     return np.array([value for value in values if value is not None], np.float64)

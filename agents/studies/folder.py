@@ -5,12 +5,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from agents.results import Evaluation, Results
 from agents.run_folder import RunFolder
+from agents.studies.kinds import Numbers
 from agents.studies.study import PlannedRun, Study, StudySettings
 from qrl.common.errors import FileError, RunError
 from qrl.common.files import atomic_write, read_text
@@ -73,12 +70,9 @@ class StudyFolder:
     def run(self, run: PlannedRun) -> RunFolder:
         return RunFolder(self.path / "runs" / run.name)
 
-    def evaluation(self, run: PlannedRun) -> Evaluation | None:
-        """The results of a finished run."""
-        path = self.run(run).path / EVALUATION
-        if not path.is_file():
-            return None
-        return _parse(path, Evaluation)
+    def evaluation(self, run: PlannedRun) -> Path:
+        """Where the results of a finished run are."""
+        return self.run(run).path / EVALUATION
 
     def failure(self, run: PlannedRun) -> str | None:
         """Why a run failed, if the last sweep gave it up."""
@@ -101,16 +95,9 @@ class StudyFolder:
     def _failure(self, run: PlannedRun) -> Path:
         return self.path / "failed" / f"{run.name}.json"
 
-    def read_references(self, run: PlannedRun) -> dict[str, Results]:
+    def read_references(self, run: PlannedRun) -> dict[str, Numbers]:
         path = self.references(run)
-        if not path.is_file():
-            return {}
-        values: dict[str, Any] = json.loads(read_text(path))
-        return {name: Results.model_validate(each) for name, each in values.items()}
-
-
-def _parse(path: Path, record: type[Evaluation]) -> Evaluation:
-    try:
-        return record.model_validate_json(read_text(path))
-    except ValidationError:
-        raise FileError(f"{path} is damaged; delete it, and the next sweep evaluates the run again") from None
+        try:
+            return dict(json.loads(read_text(path))) if path.is_file() else {}
+        except (ValueError, TypeError):
+            raise FileError(f"{path} is damaged; delete it, and the next sweep makes it again") from None

@@ -1,4 +1,4 @@
-"""The figure of a study: success against the number of training trajectories, and a closer look at the best."""
+"""The figure of a study: the first metric against the axis, a panel for each world, and a closer look at the best."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from agents.pictures import REFERENCE_STYLES
+from agents.results import REFERENCES
 from agents.studies.findings import Cell, Findings
 from envs.pictures import save_figure
 
@@ -18,31 +18,38 @@ _MARKERS = "osD^vPX*<>hp"
 
 
 def study_picture(findings: Findings, cells: list[Cell], path: Path) -> None:
-    figure = Figure(figsize=(14, 7), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    worlds = list(findings.study.settings.worlds) or [""]
+    panels = len(worlds) + (len(worlds) == 1)
+    figure = Figure(figsize=(4 + 5 * panels, 7), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
     styles = {family: _style(number) for number, family in enumerate(findings.chosen)}
-    for family, style in styles.items():
-        _draw_family(left, [cell for cell in cells if cell.family == family], style, with_choices=True)
-    for name in findings.references:
-        _draw_reference(left, [cell for cell in cells if cell.family == name])
-    best, much = _best(findings, cells), findings.sizes[len(findings.sizes) // 2 :]
-    for family in best:
-        own = [cell for cell in cells if cell.family == family and cell.trajectories in much]
-        _draw_family(right, own, styles[family], with_choices=False)
-    _frame(left, findings.sizes, "all families; thin lines: every hyperparameter choice")
-    _frame(right, much, f"the {len(best)} best with {findings.sizes[-1]:,} trajectories")
-    left.set_ylim(-0.03, 1.03)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-    figure.suptitle(
-        f"{findings.study.name}: greedy planning with learned distances; bands: 95 % bootstrap intervals over "
-        f"{len(findings.study.settings.seeds)} seeds"
-    )
+    for ax, world in zip(axes, worlds, strict=False):
+        here = [cell for cell in cells if cell.place[0] == world]
+        for family, style in styles.items():
+            _draw_family(ax, findings, [cell for cell in here if cell.family == family], style, with_choices=True)
+        for name in findings.references:
+            _draw_reference(ax, findings, [cell for cell in here if cell.family == name])
+        _frame(ax, findings, findings.study.settings.values, world or "all families; thin lines: every choice")
+        if findings.kind.more_is_better:
+            ax.set_ylim(-0.03, 1.03)
+    if len(worlds) == 1:
+        _draw_best(axes[1], findings, [cell for cell in cells if cell.family not in REFERENCES], styles)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    seeds = len(findings.study.settings.seeds)
+    figure.suptitle(f"{findings.study.name}; bands: 95 % bootstrap intervals over {seeds} seeds")
     save_figure(figure, path)
 
 
-def _best(findings: Findings, cells: list[Cell]) -> list[str]:
-    last = [cell for cell in cells if cell.chosen and cell.trajectories == findings.sizes[-1] and cell.complete]
-    return [cell.family for cell in sorted(last, key=lambda cell: -(cell.success_rate or 0))[:BEST]]
+def _draw_best(ax: Axes, findings: Findings, cells: list[Cell], styles: dict[str, dict[str, Any]]) -> None:
+    values = findings.study.settings.values
+    much = values[len(values) // 2 :]
+    metric, sign = findings.kind.metric, -1 if findings.kind.more_is_better else 1
+    last = [cell for cell in cells if cell.chosen and cell.place[1] == values[-1] and metric in cell.means]
+    best = [cell.family for cell in sorted(last, key=lambda cell: sign * cell.means[metric])[:BEST]]
+    for family in best:
+        own = [cell for cell in cells if cell.family == family and cell.place[1] in much]
+        _draw_family(ax, findings, own, styles[family], with_choices=False)
+    _frame(ax, findings, much, f"the {len(best)} best at {values[-1]:,g}")
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -54,38 +61,37 @@ def _style(number: int) -> dict[str, Any]:
     }
 
 
-def _draw_family(ax: Axes, cells: list[Cell], style: dict[str, Any], with_choices: bool) -> None:
-    for choice in sorted({cell.choice for cell in cells}):
-        own = [cell for cell in cells if cell.choice == choice and cell.success_rate is not None]
-        x, y = _column(own, "trajectories"), _column(own, "success_rate")
+def _draw_family(ax: Axes, findings: Findings, cells: list[Cell], style: dict[str, Any], with_choices: bool) -> None:
+    metric = findings.kind.metric
+    for choice in dict.fromkeys(cell.choice for cell in cells):
+        own = [cell for cell in cells if cell.choice == choice and metric in cell.means]
         if not own:
             continue
+        x, y = [cell.place[1] for cell in own], [cell.means[metric] for cell in own]
         if own[0].chosen:
-            label = own[0].family + (f" ({choice})" if choice else "")
-            ax.plot(x, y, lw=2, ms=6, label=label, **style)
-            if all(cell.success_low is not None for cell in own):
-                low, high = _column(own, "success_low"), _column(own, "success_high")
+            ax.plot(x, y, lw=2, ms=6, label=own[0].family + (f" ({choice})" if choice else ""), **style)
+            bands = [cell.interval for cell in own if cell.interval is not None]
+            if len(bands) == len(own):
+                low, high = np.transpose(bands)
                 ax.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)
         elif with_choices:
             ax.plot(x, y, lw=0.6, color=style["color"], ls=style["ls"])
 
 
-def _draw_reference(ax: Axes, cells: list[Cell]) -> None:
-    shown = [cell for cell in cells if cell.success_rate is not None]
-    name = cells[0].family
-    ax.plot(_column(shown, "trajectories"), _column(shown, "success_rate"), label=f"({name})", **REFERENCE_STYLES[name])
+def _draw_reference(ax: Axes, findings: Findings, cells: list[Cell]) -> None:
+    shown = [cell for cell in cells if findings.kind.metric in cell.means]
+    x, y = [cell.place[1] for cell in shown], [cell.means[findings.kind.metric] for cell in shown]
+    ax.plot(x, y, label=f"({cells[0].family})", **REFERENCE_STYLES[cells[0].family])
 
 
-def _column(cells: list[Cell], key: str) -> NDArray[np.float64]:
-    return np.array([getattr(cell, key) for cell in cells], np.float64)
-
-
-def _frame(ax: Axes, sizes: list[int], title: str) -> None:
+def _frame(ax: Axes, findings: Findings, values: list[float], title: str) -> None:
     ax.set_title(title)
-    if len(sizes) > 1:
+    if len(values) > 1 and min(values) > 0:
         ax.set_xscale("log")
-    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    ax.minorticks_off()
-    ax.set_xlabel("training trajectories")
-    ax.set_ylabel("success rate")
+    if not findings.kind.more_is_better:
+        ax.set_yscale("log")
+    ax.set_xticks(values, [f"{value:,g}" for value in values])
+    ax.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
+    ax.set_xlabel(findings.study.settings.axis_name)
+    ax.set_ylabel(findings.kind.metrics[findings.kind.metric].title)
     ax.grid(alpha=0.3)

@@ -8,10 +8,11 @@ from agents.results import REFERENCES
 from agents.studies.findings import SUBJECT, Cell, Decision, Findings
 from agents.studies.pictures import study_picture
 from agents.studies.statistics import Interval
+from agents.studies.study import Place
 from agents.studies.table import Row
 from qrl.common.files import atomic_write
 
-FILES = ("report.md", "summary.csv", "success.png")
+FILES = ("report.md", "summary.csv", "figure.png")
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
@@ -27,17 +28,21 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
 
 
 def _csv(cells: list[Cell]) -> str:
+    fixed = ["family", "choice", "chosen", "world", "value", "planned", "complete", "failed", "low", "high", "iqm"]
+    metrics = list(dict.fromkeys(name for cell in cells for name in cell.means))
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(Cell.model_fields), lineterminator="\n")
+    writer = csv.DictWriter(text, [*fixed, *metrics], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(cell.model_dump() for cell in cells)
+    for cell in cells:
+        (world, value), (low, high) = cell.place, cell.interval or (None, None)
+        writer.writerow(vars(cell) | cell.means | {"world": world, "value": value, "low": low, "high": high})
     return text.getvalue()
 
 
 def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
-    parts = [f"# Study {findings.study.name}", progress(findings), f"![success rates]({picture})"]
-    for size in findings.sizes:
-        parts += [f"## {size:,} trajectories", size_table([cell for cell in cells if cell.trajectories == size])]
+    parts = [f"# Study {findings.study.name}", progress(findings), f"![{findings.kind.metric}]({picture})"]
+    for place in findings.places:
+        parts += [f"## {place_title(findings, place)}", place_table(findings, place, cells)]
     comparisons = comparisons_table(findings)
     if comparisons:
         parts += [f"## How often {SUBJECT} is better", comparisons]
@@ -51,18 +56,17 @@ def progress(findings: Findings) -> str:
     settings = findings.study.settings
     runs = [row for row in findings.rows if row.purpose != "reference"]
     complete = sum(row.status == "complete" for row in runs)
-    seeds = len(settings.seeds)
     lines = [
-        f"{complete} of {len(runs)} runs are complete. Success is over all tasks. Means are over {seeds} seeds, each "
-        "with data of its own; in brackets 95 % bootstrap intervals over these seeds. Choices are those with the "
-        f"best mean success on other seeds ({', '.join(map(str, settings.tuning_seeds)) or 'none'}).",
-        *_missing("failed", runs),
-        *_missing("missing", runs),
+        f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds, each with its own "
+        "data, start values and batches; in brackets 95 % bootstrap intervals over these seeds. Choices are those that "
+        f"do best on other seeds ({', '.join(map(str, settings.tuning_seeds)) or 'none'}).",
+        *_named("failed", runs),
+        *_named("missing", runs),
     ]
     return "\n\n".join(lines)
 
 
-def _missing(status: str, runs: list[Row]) -> list[str]:
+def _named(status: str, runs: list[Row]) -> list[str]:
     found = [row for row in runs if row.status == status]
     if not found:
         return []
@@ -71,26 +75,30 @@ def _missing(status: str, runs: list[Row]) -> list[str]:
     return [f"**{len(found)} runs {status}**, so that some means are over fewer seeds: {named}{more}."]
 
 
-def size_table(cells: list[Cell]) -> str:
+def place_title(findings: Findings, place: Place) -> str:
+    world, value = place
+    return f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:,g}"
+
+
+def place_table(findings: Findings, place: Place, cells: list[Cell]) -> str:
     """Chosen families from best to worst, then the references."""
-    families = sorted((cell for cell in cells if cell.chosen), key=lambda cell: -(cell.success_rate or 0))
-    references = [cell for cell in cells if cell.family in REFERENCES]
-    titles = [
-        "family", "choice", "runs", "success", "IQM", "SPL", "estimate - truth", "abs. error", "triangle violations",
-    ]  # fmt: skip
+    kind = findings.kind
+    here = [cell for cell in cells if cell.place == place]
+    ranked = [cell for cell in here if cell.chosen and cell.complete]
+    ranked.sort(key=lambda cell: cell.means.get(kind.metric, 0), reverse=kind.more_is_better)
+    others = [cell for cell in here if (cell.chosen and not cell.complete) or cell.family in REFERENCES]
+    first, *rest = kind.metrics.items()
+    titles = ["family", "choice", "runs", first[1].title, "IQM", *(metric.title for _, metric in rest)]
     rows = [
         [
             cell.family,
             cell.choice,
             f"{cell.complete} of {cell.planned}" if cell.complete < cell.planned else str(cell.complete),
-            _number(cell.success_rate) + _brackets(_pair(cell)),
-            _number(cell.success_iqm),
-            _number(cell.spl),
-            _number(cell.signed_error, 2),
-            _number(cell.absolute_error, 2),
-            _number(cell.triangle_violations, 4),
+            _number(cell.means.get(first[0]), first[1].digits) + _brackets(cell.interval, first[1].digits),
+            _number(cell.iqm, first[1].digits),
+            *(_number(cell.means.get(name), metric.digits) for name, metric in rest),
         ]
-        for cell in [*families, *references]
+        for cell in [*ranked, *others]
     ]
     return table(titles, rows)
 
@@ -100,7 +108,7 @@ def comparisons_table(findings: Findings) -> str:
         [each.family, f"{each.probability:.2f}{_brackets(each.interval, 2)}"]
         for each in sorted(findings.comparisons(), key=lambda each: -each.probability)
     ]
-    titles = ["family", f"probability that a run of {SUBJECT} has more success, mean over sizes"]
+    titles = ["family", f"probability that a run of {SUBJECT} is better, mean over all sizes and worlds"]
     return table(titles, rows) if rows else ""
 
 
@@ -108,9 +116,9 @@ def claims_table(decisions: list[Decision]) -> str:
     rows = [
         [
             each.claim.text,
-            _side(each.claim.more, each.claim.at),
+            _side(each.claim.more, each.claim.at, each.claim.worlds),
             _number(each.more),
-            _side(each.claim.than, each.claim.than_at or each.claim.at),
+            _side(each.claim.than, each.claim.than_at or each.claim.at, each.claim.worlds),
             _number(each.than),
             _number(each.difference) + _brackets(each.interval),
             f"**{each.verdict}**" + (f" (margin {each.claim.margin:g})" if each.claim.margin else ""),
@@ -121,24 +129,21 @@ def claims_table(decisions: list[Decision]) -> str:
     return table(titles, rows)
 
 
-def _side(families: list[str], sizes: list[int] | None) -> str:
-    return ", ".join(families) + (f" at {', '.join(map(str, sizes))}" if sizes else "")
+def _side(families: list[str], values: list[float] | None, worlds: list[str] | None) -> str:
+    places = [*(f"{value:g}" for value in values or []), *(worlds or [])]
+    return ", ".join(families) + (f" at {', '.join(places)}" if places else "")
 
 
 def table(titles: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def _number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "-"
-    return f"{value:.1e}" if abs(value) >= 1e4 else f"{value:.{digits}f}"
-
-
-def _pair(cell: Cell) -> Interval | None:
-    return None if cell.success_low is None or cell.success_high is None else (cell.success_low, cell.success_high)
+    return f"{value:.1e}" if 1e4 <= abs(value) < float("inf") else f"{value:.{digits}f}"
 
 
 def _brackets(interval: Interval | None, digits: int = 3) -> str:

@@ -1,24 +1,38 @@
 """A study: which training runs it plans, and what it claims. Nothing here imports torch: --help lists the keys."""
 
+import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from agents.settings import TrainSettings, differences
+from agents.settings import RunSettings, differences
+from agents.studies.kinds import KINDS, Kind
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.settings import Settings, merge, read_config
 
-Metric = Literal["success_rate", "spl", "signed_error", "absolute_error"]
+Place = tuple[str, float]  # a world and a value of the axis
 
-# What the grid decides for every run, and so no setting of a study may.
-_DECIDED = ("run", "dataset", "seed", "threads", "collector.seed", "collector.trajectories", "model.name")
 _NAME = re.compile(r"[\w.+=-]+")
+
+
+def _flat(values: Any, prefix: str = "") -> Any:
+    """Nested mappings as dotted keys, as key=value overrides need it: what comes later counts."""
+    if not isinstance(values, Mapping):
+        return values
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
+Lists = Annotated[dict[str, list[Any]], BeforeValidator(_flat)]
+Axis = Annotated[dict[str, list[int | float]], BeforeValidator(_flat)]
 
 
 class Family(Settings):
@@ -26,7 +40,7 @@ class Family(Settings):
 
     model: str | None = Field(None, description="registered name of its model; by default the name of the family")
     settings: dict[str, Any] = Field({}, description="what its runs change in the settings of the study")
-    grid: dict[str, list[Any]] = Field({}, description="values to try for each key; its choices are all combinations")
+    grid: Lists = Field({}, description="values to try for each key; its choices are all combinations")
 
     @property
     def choices(self) -> dict[str, dict[str, Any]]:
@@ -46,32 +60,61 @@ class Claim(Settings):
     text: str = Field(min_length=1)
     more: list[str] = Field(min_length=1)
     than: list[str] = Field(min_length=1)
-    metric: Metric = "success_rate"
-    at: list[int] | None = None  # dataset sizes; by default all
-    than_at: list[int] | None = None  # sizes of the other side, if they differ
+    metric: str | None = None  # by default what families are ranked by
+    worlds: list[str] | None = None  # by default all
+    at: list[float] | None = None  # values of the axis; by default all
+    than_at: list[float] | None = None  # those of the other side, if they differ
     margin: float = Field(0, ge=0)
 
 
 class StudySettings(Settings):
     out: str | None = Field(None, description="folder of the results; by default runs/STUDY")
-    config: str | None = Field(None, description="config of train-agent that all runs begin with")
-    settings: dict[str, Any] = Field({}, description="what all runs change in it, with the keys of train-agent")
+    command: Literal["train-agent", "train-graph"] = Field("train-agent", description="what trains the runs")
+    config: str | None = Field(None, description="config of that command that all runs begin with")
+    settings: dict[str, Any] = Field({}, description="what all runs change in it, with the keys of the command")
     families: dict[str, Family] = Field(
         min_length=1, description="models by name, each with model, settings and a grid of choices"
     )
-    trajectories: list[int] = Field(min_length=1, description="sizes of the datasets")
-    seeds: list[int] = Field(min_length=1, description="a seed draws a dataset for each size, start values and batches")
+    axis: Axis = Field(
+        description="one key and its values, such as collector.trajectories: [100, 1000]; the axis of the figure"
+    )
+    worlds: dict[str, dict[str, Any]] = Field({}, description="settings by name: each is a panel of the figure")
+    seeds: list[int] = Field(min_length=1, description="a seed draws data, start values and batches")
     tuning_seeds: list[int] = Field([], description="seeds that choose among the choices of a family, and nothing else")
     claims: list[Claim] = Field(
-        [], description="what the report decides: text, more, than, metric, at, than_at, margin"
+        [], description="what the report decides: text, more, than, metric, worlds, at, than_at, margin"
     )
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.command]
+
+    @property
+    def axis_key(self) -> str:
+        return next(iter(self.axis))
+
+    @property
+    def axis_name(self) -> str:
+        return self.axis_key.rpartition(".")[2]
+
+    @property
+    def values(self) -> list[int | float]:
+        return self.axis[self.axis_key]
+
+    @property
+    def places(self) -> list[Place]:
+        """Every world with every value of the axis."""
+        return list(itertools.product(self.worlds or [""], self.values))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key in ("trajectories", "seeds", "tuning_seeds"):
-            values = getattr(self, key)
+        if len(self.axis) != 1 or not self.values:
+            raise ValueError("axis: must be one key with a list of values")
+        for key, values in (("axis", self.values), ("seeds", self.seeds), ("tuning_seeds", self.tuning_seeds)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: a value stands twice in {values}")
+        for name in self.worlds:
+            _check_name("worlds", name)
         both = set(self.seeds) & set(self.tuning_seeds)
         if both:
             raise ValueError(f"seeds and tuning_seeds must differ, but both have {sorted(both)}")
@@ -82,8 +125,7 @@ class StudySettings(Settings):
         return self
 
     def _check_family(self, name: str, family: Family) -> None:
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"families: the name {name!r} must be of letters, digits and . + - _ =")
+        _check_name("families", name)
         empty = [key for key, values in family.grid.items() if not values]
         if empty:
             raise ValueError(f"families.{name}.grid.{empty[0]}: an empty list leaves no run")
@@ -91,12 +133,25 @@ class StudySettings(Settings):
             raise ValueError(f"families.{name} has several choices: tuning_seeds must say on which to choose")
 
     def _check_claim(self, claim: Claim) -> None:
-        for name in (*claim.more, *claim.than):
-            if name not in self.families:
-                raise ValueError(f"claim {claim.text!r}: {unknown_name('family', name, self.families)}")
-        for size in (*(claim.at or ()), *(claim.than_at or ())):
-            if size not in self.trajectories:
-                raise ValueError(f"claim {claim.text!r}: {size} is not among trajectories {self.trajectories}")
+        for kind, named, known in (
+            ("family", [*claim.more, *claim.than], self.families),
+            ("metric", [claim.metric or self.kind.metric], self.kind.metrics),
+            ("world", claim.worlds or [], self.worlds),
+            (self.axis_key, map(_text, [*(claim.at or []), *(claim.than_at or [])]), map(_text, self.values)),
+        ):
+            choices = list(known)
+            for name in named:
+                if name not in choices:
+                    raise ValueError(f"claim {claim.text!r}: {unknown_name(kind, name, choices)}")
+
+
+def _check_name(place: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{place}: the name {name!r} must be of letters, digits and . + - _ =")
+
+
+def _text(value: float) -> str:
+    return f"{value:g}"
 
 
 @dataclass(frozen=True)
@@ -105,21 +160,24 @@ class PlannedRun:
 
     family: str
     choice: str
-    trajectories: int
+    place: Place
     seed: int
     tuning: bool
-    settings: TrainSettings
+    settings: RunSettings
+    data: Settings  # the part of the settings that its data is made from
 
     @property
     def name(self) -> str:
         """That of its folder."""
         choice = re.sub(r"[^\w.+=,-]", "-", self.choice)
-        return "__".join(part for part in (self.family, choice, str(self.trajectories), f"seed{self.seed}") if part)
+        world, value = self.place
+        return "__".join(part for part in (self.family, choice, world, _text(value), f"seed{self.seed}") if part)
 
     @property
     def data_name(self) -> str:
-        """That of its dataset, which runs of all families share."""
-        return f"{self.trajectories}__seed{self.seed}"
+        """That of its dataset, which all runs share whose data is made in the same way."""
+        digest = hashlib.sha256(self.data.model_dump_json().encode()).hexdigest()[:12]
+        return f"{self.settings.data_name}__{digest}"
 
 
 @dataclass(frozen=True)
@@ -148,23 +206,25 @@ class Study:
 
     def _plan(self, base: dict[str, Any]) -> Iterator[PlannedRun]:
         settings = self.settings
-        for seed in (*settings.tuning_seeds, *settings.seeds):
-            tuning = seed in settings.tuning_seeds
-            for size, (name, family) in itertools.product(settings.trajectories, settings.families.items()):
+        for seed, place in itertools.product((*settings.tuning_seeds, *settings.seeds), settings.places):
+            world, value = place
+            there = merge(base, self._changes(f"worlds.{world}", settings.worlds.get(world, {})))
+            for name, family in settings.families.items():
+                tuning = seed in settings.tuning_seeds
                 if tuning and len(family.choices) == 1:
                     continue
+                own = merge(there, self._changes(f"families.{name}.settings", family.settings))
                 for label, choice in family.choices.items():
-                    place = f"families.{name}"
-                    values = merge(base, self._changes(f"{place}.settings", family.settings))
-                    values = merge(values, self._changes(f"{place}.grid", choice))
-                    decided = {"model.name": family.model or name, "seed": seed}
-                    decided |= {"collector.seed": seed, "collector.trajectories": size}
-                    made = TrainSettings.from_values(merge(values, nest(decided)), f"study {self.name}, {place}")
-                    yield PlannedRun(name, label, size, seed, tuning, made)
+                    values = merge(own, self._changes(f"families.{name}.grid", choice))
+                    decided = {"model.name": family.model or name, settings.axis_key: value}
+                    values = merge(values, nest(decided | dict.fromkeys(settings.kind.seeds, seed)))
+                    made = settings.kind.settings.from_values(values, f"study {self.name}, families.{name}")
+                    yield PlannedRun(name, label, place, seed, tuning, made, getattr(made, settings.kind.data))
 
     def _changes(self, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Nested settings, if none of them is decided for every run by the grid itself."""
         nested = nest(values)
-        for key in _DECIDED:
+        for key in ("run", "dataset", "threads", "model.name", self.settings.axis_key, *self.settings.kind.seeds):
             *parents, last = key.split(".")
             inside: Any = nested
             for parent in parents:

@@ -6,14 +6,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tqdm import tqdm
 
-from agents.evaluation import Evaluator
 from agents.studies.backends import Backend
 from agents.studies.folder import StudyFolder
 from agents.studies.study import PlannedRun, Study
 from agents.studies.table import gather, write_rows
 from agents.studies.worker import Task
-from envs.collector import collect
-from envs.dataset import Dataset
 from qrl.common.errors import UserError
 from qrl.common.files import atomic_write
 from qrl.registry import find
@@ -35,14 +32,15 @@ def check_models(study: Study) -> None:
 
 
 def make_data(study: Study, folder: StudyFolder) -> None:
-    """Collect the datasets that are not there yet, and score the references on those that runs are evaluated with."""
+    """Make the datasets that are not there yet, and score the references on those that runs are evaluated with."""
+    kind = study.settings.kind
+    # Evaluation runs come last and so stay: what they share with tuning runs needs references too.
     runs = {run.data_name: run for run in study.runs}
     for run in tqdm(runs.values(), unit=" datasets", disable=None, leave=False):
         if not folder.dataset(run).is_file():
-            collect(run.settings.collector).save(folder.dataset(run))
+            kind.part("TRAINING").collect(run.settings).save(folder.dataset(run))
         if not run.tuning and not folder.references(run).is_file():
-            evaluator = Evaluator(Dataset.load(folder.dataset(run)))
-            scored = {each.name: evaluator.score(each).model_dump(mode="json") for each in evaluator.references()}
+            scored = kind.part("references")(folder.dataset(run))
             with atomic_write(folder.references(run)) as file:
                 file.write(json.dumps(scored, indent=2).encode())
 
@@ -57,12 +55,13 @@ def sweep(
     """Compute what is missing; returns the number of runs that failed twice."""
     with folder.lock():
         make_data(study, folder)
-        missing = [run for run in study.runs if folder.evaluation(run) is None]
+        missing = [run for run in study.runs if not folder.evaluation(run).is_file()]
         failed = 0
 
         def submit(run: PlannedRun) -> "Future[str | None]":
             places = {"run": str(folder.run(run).path.absolute()), "dataset": str(folder.dataset(run).absolute())}
-            return backend.submit(Task(run.settings.model_dump() | places | {"threads": backend.threads}, plugins))
+            values = run.settings.model_dump() | places | {"threads": backend.threads}
+            return backend.submit(Task(study.settings.command, values, plugins))
 
         waiting = {submit(run): (run, 1) for run in missing}
         done_before = len(study.runs) - len(missing)

@@ -7,9 +7,10 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from agents.results import REFERENCES, Record, Results
+from agents.results import REFERENCES, Record
 from agents.studies.folder import StudyFolder
-from agents.studies.study import PlannedRun, Study
+from agents.studies.kinds import Numbers
+from agents.studies.study import Place, PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 
@@ -21,25 +22,22 @@ class Row(Record):
     family: str = Field(description="family, or name of the reference")
     choice: str = Field("", description="which of the family's hyperparameter choices")
     model: str = Field("", description="registered name of the model")
-    trajectories: int = Field(description="size of the dataset")
-    seed: int = Field(description="of the dataset, start values and batches")
+    world: str = Field("", description="name of the world, if the study has several")
+    value: float = Field(description="value of the study's axis")
+    seed: int = Field(description="of data, start values and batches")
     purpose: Literal["evaluation", "tuning", "reference"] = Field(description="what the run is for")
     status: Literal["complete", "failed", "missing"] = Field(description="missing: not yet finished")
     error: str = Field("", description="why it failed")
     steps: int | None = Field(None, description="training steps")
     seconds: float | None = Field(None, description="time of the training steps")
-    success_rate: float | None = Field(None, description="share of all tasks that reached the goal")
-    spl: float | None = Field(None, description="success weighted by true distance / steps taken")
-    excess_steps: float | None = Field(None, description="steps beyond the true distance, mean over successes")
-    all_pairs_success_rate: float | None = Field(None, description="success from every state to every other")
-    signed_error: float | None = Field(None, description="estimated - true steps to the goal")
-    absolute_error: float | None = Field(None, description="|estimated - true steps|")
-    spearman: float | None = Field(None, description="rank correlation of estimate and truth")
-    underestimated: float | None = Field(None, description="share estimated more than 1 below the truth")
-    triangle_violations: float | None = Field(None, description="share of triples that break the triangle inequality")
-    triangle_excess: float | None = Field(None, description="by how much at most")
-    identity_error: float | None = Field(None, description="mean |d(x,x)|")
-    asymmetry: float | None = Field(None, description="mean |d(s,g) - d(g,s)|")
+    numbers: Numbers = Field({}, description="the metrics; in the file a column for each")
+
+    @property
+    def place(self) -> Place:
+        return self.world, self.value
+
+
+_FIXED = [name for name in Row.model_fields if name != "numbers"]
 
 
 def gather(folder: StudyFolder, study: Study) -> list[Row]:
@@ -47,70 +45,65 @@ def gather(folder: StudyFolder, study: Study) -> list[Row]:
     rows = []
     seen = set()
     for run in study.runs:
-        if not run.tuning and run.data_name not in seen:
-            seen.add(run.data_name)
+        if not run.tuning and (run.place, run.data_name) not in seen:
+            seen.add((run.place, run.data_name))
             rows += _reference_rows(folder, run)
-    return rows + [_run_row(folder, run) for run in study.runs]
+    return rows + [_run_row(folder, study, run) for run in study.runs]
 
 
 def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
     found = folder.read_references(run)
+    world, value = run.place
     return [
         Row(
             run=f"{name}__{run.data_name}",
             family=name,
-            trajectories=run.trajectories,
+            world=world,
+            value=value,
             seed=run.seed,
             purpose="reference",
-            status="complete" if name in found else "missing",
-            **(_numbers(found[name]) if name in found else {}),
+            status="complete",
+            numbers=found[name],
         )
         for name in REFERENCES
+        if name in found
     ]
 
 
-def _run_row(folder: StudyFolder, run: PlannedRun) -> Row:
-    evaluation = folder.evaluation(run)
-    failure = folder.failure(run)
-    status = "complete" if evaluation is not None else "failed" if failure is not None else "missing"
-    return Row(
+def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
+    world, value = run.place
+    row = Row(
         run=run.name,
         family=run.family,
         choice=run.choice,
         model=run.settings.model.name,
-        trajectories=run.trajectories,
+        world=world,
+        value=value,
         seed=run.seed,
         purpose="tuning" if run.tuning else "evaluation",
-        status=status,
-        error=(failure or "").splitlines()[0] if status == "failed" else "",
-        steps=None if evaluation is None else evaluation.step,
-        seconds=None if evaluation is None else folder.run(run).seconds(),
-        **({} if evaluation is None else _numbers(evaluation)),
+        status="missing",
     )
-
-
-def _numbers(results: Results) -> dict[str, float | None]:
-    found = {
-        "success_rate": results.success_rate,
-        "spl": results.spl,
-        "excess_steps": results.excess_steps,
-        "all_pairs_success_rate": results.all_pairs.success_rate if results.all_pairs else None,
-    }
-    if results.distances is not None:
-        errors = results.distances.reachable.model_dump()
-        found |= {key: errors[key] for key in ("signed_error", "absolute_error", "spearman", "underestimated")}
-    if results.axioms is not None:
-        axioms = results.axioms.model_dump()
-        keys = ("triangle_violations", "triangle_excess", "identity_error", "asymmetry")
-        found |= {key: axioms[key] for key in keys}
-    return found
+    evaluation, failure = folder.evaluation(run), folder.failure(run)
+    if evaluation.is_file():
+        made = folder.run(run)
+        found = {
+            "status": "complete",
+            "steps": int(made.last_metrics()["step"]),
+            "seconds": made.seconds(),
+            "numbers": study.settings.kind.part("read_numbers")(evaluation),
+        }
+        return row.model_copy(update=found)
+    if failure is not None:
+        return row.model_copy(update={"status": "failed", "error": (failure.splitlines() or ["?"])[0]})
+    return row
 
 
 def write_rows(rows: list[Row], path: Path) -> None:
+    metrics = list(dict.fromkeys(name for row in rows for name in row.numbers))
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(Row.model_fields), lineterminator="\n")
+    writer = csv.DictWriter(text, [*_FIXED, *metrics], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row.model_dump() for row in rows)
+    writer.writerows(row.model_dump(include=set(_FIXED)) | row.numbers for row in rows)
     with atomic_write(path) as file:
         file.write(text.getvalue().encode())
 
@@ -118,21 +111,30 @@ def write_rows(rows: list[Row], path: Path) -> None:
 def read_rows(path: Path) -> list[Row]:
     reader = csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28)))
     rows = []
-    for values in reader:
+    for given in reader:
+        if None in given or None in given.values():
+            raise FileError(f"{path}, line {reader.line_num}: has not as many columns as the first line")
+        values = {key: value for key, value in given.items() if value != ""}
+        numbers = {key: value for key, value in values.items() if key not in _FIXED}
+        fixed = {key: value for key, value in values.items() if key in _FIXED}
         try:
-            rows.append(Row.model_validate({key: value for key, value in values.items() if value != ""}))
-        except (ValidationError, TypeError) as error:
-            problem = error.errors()[0] if isinstance(error, ValidationError) else {"loc": "?", "msg": str(error)}
-            raise FileError(f"{path}, line {reader.line_num}: {problem['loc']}: {problem['msg']}") from None
+            rows.append(Row.model_validate(fixed | {"numbers": numbers}))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            key = ".".join(map(str, problem["loc"]))
+            raise FileError(f"{path}, line {reader.line_num}: {key}: {problem['msg']}") from None
     return rows
 
 
 def summary(study: Study, rows: list[Row]) -> str:
     """What a sweep would compute, and how far it is."""
+    settings = study.settings
     runs = [row for row in rows if row.purpose != "reference"]
-    lines = [f"{study.name}: {len(runs)} runs; trajectories {_list(study.settings.trajectories)}"]
-    lines.append(f"seeds {_list(study.settings.seeds)}; tuning seeds {_list(study.settings.tuning_seeds) or 'none'}")
-    for name, family in study.settings.families.items():
+    lines = [f"{study.name}: {len(runs)} runs; {settings.axis_key} {_list(settings.values)}"]
+    if settings.worlds:
+        lines.append(f"worlds {', '.join(settings.worlds)}")
+    lines.append(f"seeds {_list(settings.seeds)}; tuning seeds {_list(settings.tuning_seeds) or 'none'}")
+    for name, family in settings.families.items():
         own = [row for row in runs if row.family == name]
         choices = " or ".join(label for label in family.choices if label)
         done = sum(row.status == "complete" for row in own)
@@ -141,10 +143,10 @@ def summary(study: Study, rows: list[Row]) -> str:
     if seconds and len(seconds) < len(runs):
         hours = (len(runs) - len(seconds)) * sum(seconds) / len(seconds) / 3600
         lines.append(
-            f"about {hours:.1f} hours of training remain on one job, if runs take as long as the finished ones"
+            f"about {hours:.1f} hours of training remain for one job, if runs take as long as the finished ones"
         )
     return "\n".join(lines)
 
 
-def _list(values: list[int]) -> str:
-    return ", ".join(str(value) for value in values)
+def _list(values: list[int] | list[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

@@ -6,18 +6,15 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from agents.evaluation import Evaluator
 from agents.run_folder import RunFolder
-from agents.settings import TrainSettings, differences
+from agents.settings import RunSettings, differences
 from agents.studies.folder import EVALUATION
-from agents.trained_run import TrainedRun, evaluation_of
-from agents.training import resume, start, train
+from agents.studies.kinds import KINDS
+from agents.training_run import train
 from qrl.common.errors import RunError, UserError
-from qrl.common.files import atomic_write
 from qrl.registry import load_plugin
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
@@ -28,7 +25,8 @@ _FREE = {"run", "dataset", "threads", "compile"}  # what may differ between a ru
 class Task:
     """What a worker process is told: plain values only."""
 
-    settings: dict[str, Any]  # of train-agent, with the places of the run and its dataset
+    command: str
+    settings: dict[str, Any]  # of the command, with the places of the run and its dataset
     plugins: tuple[str, ...] = ()
 
 
@@ -66,22 +64,23 @@ def attempt(task: Task) -> str | None:
 def _run(task: Task) -> None:
     for module in task.plugins:
         load_plugin(module)
-    settings = TrainSettings.from_values(task.settings, "study")
+    kind = KINDS[task.command]
+    settings = kind.settings.from_values(task.settings, "study")
     assert settings.run is not None
     folder = RunFolder(settings.run)
     if folder.path.is_dir():
         _wait_until_free(folder)
     if folder.config.is_file():
         _check_settings(folder, settings)
-        folder, training = resume(folder.path)
+        folder, training = kind.part("TRAINING").resume(folder.path)
     else:
         rmtree(folder.path, ignore_errors=True)  # what a kill left of one that had hardly begun
-        folder, training = start(settings)
+        folder, training = kind.part("TRAINING").start(settings)
     for _ in train(folder, training, stop=_ORPHANED.is_set):
         pass
     if not folder.complete.exists():
         raise RunError(f"stopped at step {training.learner.step}, because the sweep is gone")
-    evaluate(folder.path)
+    kind.part("evaluate")(folder.path, folder.path / EVALUATION)
 
 
 def _wait_until_free(folder: RunFolder) -> None:
@@ -94,17 +93,8 @@ def _wait_until_free(folder: RunFolder) -> None:
     raise RunError(f"{folder.path} is in use by another process")
 
 
-def _check_settings(folder: RunFolder, settings: TrainSettings) -> None:
+def _check_settings(folder: RunFolder, settings: RunSettings) -> None:
     wanted = settings.model_dump(exclude=_FREE)
     changed = differences(folder.read_config(), wanted, wanted)
     if changed:
         raise RunError(f"{folder.path} was trained with other settings: {'; '.join(changed)}; delete it")
-
-
-def evaluate(run: Path) -> None:
-    """Score a run by the exhaustive protocol, as evaluate-planning does, into its folder."""
-    trained = TrainedRun.open(run)
-    evaluator = Evaluator(trained.dataset)
-    results = evaluator.score(evaluator.agent(trained.agent, trained.name))
-    with atomic_write(run / EVALUATION) as file:
-        file.write(evaluation_of(evaluator, results, trained).model_dump_json(indent=2).encode())

@@ -16,7 +16,12 @@ from safetensors.torch import load_file
 
 from agents.studies.table import Row, read_rows
 
-SMALL = ["studies/smoke", "trajectories=[20]", "settings.learner.min_steps=40", "settings.checkpoint_every=10"]
+SMALL = [
+    "studies/smoke",
+    "axis.collector.trajectories=[20]",
+    "settings.learner.min_steps=40",
+    "settings.checkpoint_every=10",
+]
 
 
 def start(*arguments: str, cwd: Path) -> "subprocess.Popen[str]":
@@ -62,7 +67,7 @@ def test_a_sweep_leaves_ordinary_runs(undisturbed: Path) -> None:
     assert len([row for row in found if row.purpose != "reference"]) == 8
     runs = [row for row in found if row.purpose == "evaluation"]
     assert {row.seed for row in runs} == {0, 1}
-    assert len({row.success_rate for row in runs}) > 1
+    assert len({row.numbers["success_rate"] for row in runs}) > 1
     assert all(row.steps == 40 for row in runs)
     for name in ("config.yaml", "metrics.csv", "COMPLETE", "checkpoint.safetensors", "evaluation.json"):
         assert (undisturbed / "runs" / "iqe-maxmean__20__seed0" / name).is_file()
@@ -125,7 +130,7 @@ settings:
   learner: {min_steps: 10, epochs: 1, batch_size: 32}
   compile: off
 families: {iqe-maxmean: {}, dies: {}, raises: {}}
-trajectories: [20]
+axis: {collector.trajectories: [20]}
 seeds: [0]
 claims: [{text: alive is better, more: [iqe-maxmean], than: [dies]}]
 """
@@ -157,7 +162,7 @@ def test_report_from_the_table_alone(undisturbed: Path, tmp_path: Path, capsys: 
     for name in ("study.yaml", "results.csv"):
         (tmp_path / name).write_bytes((undisturbed / name).read_bytes())
     assert report([str(tmp_path), "--out", str(tmp_path / "two")]) == 0
-    for name in ("report.md", "summary.csv", "success.png"):
+    for name in ("report.md", "summary.csv", "figure.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     (tmp_path / "results.csv").unlink()
     assert report([str(tmp_path)]) == 2

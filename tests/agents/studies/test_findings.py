@@ -20,7 +20,7 @@ def study(**changes: Any) -> Study:
             "iqe-maxmean": {},
             "dot": {"model": "dot-disc", "grid": {"learner.triangle": [1, 3]}},
         },
-        "trajectories": [10, 100],
+        "axis": {"collector.trajectories": [10, 100]},
         "seeds": [0, 1, 2],
         "tuning_seeds": [7],
         "claims": [BETTER],
@@ -33,12 +33,11 @@ def row(family: str, size: int, seed: int, success: float | None, choice: str = 
         "run": f"{family}-{choice}-{size}-{seed}",
         "family": family,
         "choice": choice,
-        "trajectories": size,
+        "value": size,
         "seed": seed,
         "purpose": "tuning" if seed == 7 else "evaluation",
         "status": "complete",
-        "success_rate": success,
-        "signed_error": None if success is None else -10 * success,
+        "numbers": {} if success is None else {"success_rate": success, "signed_error": -10 * success},
     }
     return Row.model_validate(values | changes)
 
@@ -61,18 +60,16 @@ def test_choices_are_chosen_on_tuning_seeds_alone() -> None:
 
 
 def test_cells_by_hand() -> None:
-    cells = {(cell.family, cell.choice, cell.trajectories): cell for cell in Findings(study(), rows()).cells()}
+    cells = {(cell.family, cell.choice, cell.place[1]): cell for cell in Findings(study(), rows()).cells()}
     assert len(cells) == 2 * 4
     cell = cells["iqe-maxmean", "", 100]
     assert cell.chosen
-    assert cell.success_rate == pytest.approx(0.75)
-    assert cell.signed_error == pytest.approx(-7.5)
-    assert cell.success_iqm == pytest.approx(0.75)
-    assert cell.success_low is not None
-    assert cell.success_high is not None
-    assert 0.6 <= cell.success_low < 0.75 < cell.success_high <= 0.9
+    assert cell.means == {"success_rate": pytest.approx(0.75), "signed_error": pytest.approx(-7.5)}
+    assert cell.iqm == pytest.approx(0.75)
+    assert cell.interval is not None
+    assert 0.6 <= cell.interval[0] < 0.75 < cell.interval[1] <= 0.9
     assert not cells["dot", "triangle=3", 10].chosen
-    assert cells["oracle", "", 10].success_rate == 1
+    assert cells["oracle", "", 10].means["success_rate"] == 1
 
 
 def test_improvement_by_hand() -> None:
@@ -116,7 +113,7 @@ def test_claims_compare_only_what_both_sides_have() -> None:
     (decision,) = Findings(study(), made).decisions()
     assert decision.difference == pytest.approx(0.1)
     assert decision.more == pytest.approx((0.45 + 1.5 * 0.45) / 2)  # seeds 0 and 1 alone
-    made = [each for each in made if not (each.family == "dot" and each.trajectories == 100 and each.seed < 3)]
+    made = [each for each in made if not (each.family == "dot" and each.value == 100 and each.seed < 3)]
     (decision,) = Findings(study(), made).decisions()
     assert decision.verdict == "no data"
 
@@ -133,7 +130,7 @@ def test_failures_are_named_and_counted(tmp_path: Path) -> None:
     findings = Findings(study(), made)
     cell = next(cell for cell in findings.cells() if (cell.family, cell.choice) == ("dot", "triangle=1"))
     assert (cell.planned, cell.complete, cell.failed) == (3, 2, 1)
-    assert cell.success_rate == pytest.approx(0.4)
+    assert cell.means["success_rate"] == pytest.approx(0.4)
     text = markdown(findings, findings.cells(), "picture.png")
     assert "**2 runs failed**" in text
     assert "dot-triangle=1-10-1 (no memory)" in text

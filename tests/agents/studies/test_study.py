@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agents.settings import GraphTrainSettings, TrainSettings
 from agents.studies.folder import StudyFolder
 from agents.studies.study import Study, StudySettings, nest
 from agents.studies.sweep import check_models
@@ -21,7 +22,7 @@ VALUES: dict[str, Any] = {
             "grid": {"learner.triangle": [0.3, 3], "model.params.readout": ["disc", "dist"]},
         },
     },
-    "trajectories": [10, 20],
+    "axis": {"collector.trajectories": [10, 20]},
     "seeds": [0, 1],
     "tuning_seeds": [7],
 }
@@ -40,6 +41,7 @@ def test_the_grid() -> None:
     assert {run.seed for run in runs if run.tuning} == {7}
     (run,) = (run for run in runs if run.name == "regularised__triangle=3,readout=dist__20__seed1")
     settings = run.settings
+    assert isinstance(settings, TrainSettings)
     assert settings.model.name == "dot-disc"
     assert settings.model.params == {"readout": "dist"}
     assert settings.model.width == 32
@@ -48,9 +50,30 @@ def test_the_grid() -> None:
     assert (settings.seed, settings.collector.seed, settings.collector.trajectories) == (1, 1, 20)
     plain = next(run for run in runs if run.family == "iqe-maxmean")
     assert plain.name == "iqe-maxmean__10__seed0"
+    assert isinstance(plain.settings, TrainSettings)
     assert plain.settings.learner.lr == 0.01
     # Every family meets the same data.
     assert len({run.data_name for run in runs}) == 6
+
+
+def test_worlds_and_graphs() -> None:
+    worlds = {name: {"graph.kind": f"random-{name}"} for name in ("dense", "block")}
+    made = study(
+        command="train-graph",
+        config="graphs/random",
+        settings={},
+        families={"iqe-sum": {}, "euclidean": {}},
+        axis={"model.params.latent_size": [16, 32]},
+        worlds=worlds,
+        tuning_seeds=[],
+    )
+    assert len(made.runs) == 2 * 2 * 2 * 2
+    run = next(run for run in made.runs if run.name == "euclidean__block__32__seed1")
+    assert isinstance(run.settings, GraphTrainSettings)
+    assert (run.settings.graph.kind, run.settings.graph.split_seed, run.settings.graph.seed) == ("random-block", 1, 0)
+    assert run.settings.model.params == {"latent_size": 32, "batch_norm": False}
+    # Data depends on the world and the seed, not on this axis.
+    assert len({run.data_name for run in made.runs}) == 2 * 2
 
 
 def test_dotted_and_nested_keys_are_the_same() -> None:
@@ -63,7 +86,11 @@ def test_dotted_and_nested_keys_are_the_same() -> None:
         ({"familes": {}}, "unknown key 'familes'"),
         ({"families": {}}, "families"),
         ({"seeds": []}, "seeds"),
-        ({"trajectories": []}, "trajectories"),
+        ({"axis": {"collector.trajectories": []}}, "axis"),
+        ({"axis": {"learner.lr": [1], "seed": [2]}}, "axis: must be one key"),
+        ({"axis": {}}, "axis"),
+        ({"worlds": {"a b": {}}}, "worlds: the name 'a b'"),
+        ({"worlds": {"a": {"seed": 3}}}, "worlds.a: seed is decided"),
         ({"seeds": [0, 7]}, r"both have \[7\]"),
         ({"seeds": [0, 0]}, "twice"),
         ({"tuning_seeds": []}, "several choices"),
@@ -74,9 +101,16 @@ def test_dotted_and_nested_keys_are_the_same() -> None:
         ({"settings": {"collector": {"seed": 3}}}, "collector.seed is decided"),
         ({"settings": {"model.name": "mrn"}}, "model.name is decided"),
         ({"config": "quik"}, "did you mean 'quick'"),
-        ({"trajectories": [0]}, "collector.trajectories"),
+        ({"axis": {"collector.trajectories": [0]}}, "collector.trajectories"),
         ({"claims": [{"text": "c", "more": ["iqe-maxmen"], "than": ["regularised"]}]}, "did you mean 'iqe-maxmean'"),
-        ({"claims": [{"text": "c", "more": ["iqe-maxmean"], "than": ["regularised"], "at": [3]}]}, "3 is not among"),
+        (
+            {"claims": [{"text": "c", "more": ["iqe-maxmean"], "than": ["regularised"], "at": [3]}]},
+            "collector.trajectories '3'",
+        ),
+        (
+            {"claims": [{"text": "c", "more": ["regularised"], "than": ["regularised"], "metric": "mse"}]},
+            "metric 'mse'",
+        ),
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
@@ -107,10 +141,10 @@ def test_a_folder_goes_on_with_its_own_study_only(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "results")
     folder.open(study())
     assert folder.read_study().runs == study().runs
-    folder.open(study(seeds=[0, 1, 2], trajectories=[10, 20, 30]))  # it may grow
+    folder.open(study(seeds=[0, 1, 2], axis={"collector.trajectories": [10, 20, 30]}))  # it may grow
     with pytest.raises(ConfigError, match="__30__seed7, which this one does not plan"):
         folder.open(study())
-    bigger = {"seeds": [0, 1, 2], "trajectories": [10, 20, 30]}
+    bigger = {"seeds": [0, 1, 2], "axis": {"collector.trajectories": [10, 20, 30]}}
     with pytest.raises(ConfigError, match=r"model.width was 32, now 64"):
         folder.open(study(**bigger, settings={"model.width": 64}))
     (tmp_path / "other").mkdir()
