@@ -82,6 +82,12 @@ class ModelSettings(Settings):
     width: int = Field(
         1024, ge=1, le=2**16, description="of the widest hidden layers of qrl's models, if no hidden_sizes are given"
     )
+    latent_size: int | None = Field(
+        None,
+        ge=1,
+        le=2**16,
+        description="of qrl's models: latent of a pair, or last hidden layer of an unconstrained network",
+    )
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
 
 

@@ -162,12 +162,20 @@ def build_model(settings: RunSettings, spec: QModelSpec) -> tuple[QModel, dict[s
 
 
 def _parameters(settings: ModelSettings) -> dict[str, Any]:
-    """All parameters of the model; the widest hidden layers of qrl's own models get `width`, if no sizes are given."""
+    """All parameters of the model; qrl's own models get `width` and `latent_size`, where no parameter says otherwise."""
     registration = find(settings.name)
-    values = registration.parameters.from_values(settings.params, f"model {settings.name}").model_dump()
-    if registration.origin == "qrl" and "hidden_sizes" not in settings.params:
+    given = settings.params
+    values = registration.parameters.from_values(given, f"model {settings.name}").model_dump()
+    if registration.origin != "qrl":
+        return values
+    latent = settings.latent_size
+    if latent is not None and "latent_size" in values and "latent_size" not in given:
+        values["latent_size"] = latent
+    if "hidden_sizes" not in given:
         widest = max(values["hidden_sizes"])
-        values["hidden_sizes"] = [settings.width if size == widest else size for size in values["hidden_sizes"]]
+        values["hidden_sizes"] = [
+            settings.width if size == widest else latent or size for size in values["hidden_sizes"]
+        ]
     return values
 
 

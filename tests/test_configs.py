@@ -45,12 +45,18 @@ def test_graph_configs(name: str) -> None:
     assert settings.learner.discount == 0.9
 
 
-def test_the_papers_graph_encoders() -> None:
-    for name, size, count in (("random", 64, 47_536), ("large", 128, 9_718_272)):
-        settings = GraphTrainSettings.load(f"graphs/{name}", ["model.name=euclidean"])
-        model, _ = build_model(settings, QModelSpec(size, 1, 0.9))
-        assert isinstance(model, LatentQModel)
-        assert count_parameters(model.encoder) == count
+@pytest.mark.parametrize(
+    ("name", "size", "encoder", "network"),
+    # 64-128-128-128-48 and 128-128-128-128-48-1; 128-2048-2048-2048-512 and 256-2048-2048-2048-512-1, with BatchNorm.
+    [("random", 64, 47_536, 55_777), ("large", 128, 9_718_272, 9_718_272 + 128 * 2048 + 512 + 1 + 2 * 512)],
+)
+def test_the_papers_graph_networks(name: str, size: int, encoder: int, network: int) -> None:
+    spec = QModelSpec(size, 1, 0.9)
+    model, _ = build_model(GraphTrainSettings.load(f"graphs/{name}", ["model.name=euclidean"]), spec)
+    assert isinstance(model, LatentQModel)
+    assert count_parameters(model.encoder) == encoder
+    model, _ = build_model(GraphTrainSettings.load(f"graphs/{name}", ["model.name=unconstrained-disc"]), spec)
+    assert count_parameters(model) == network
 
 
 @pytest.mark.parametrize("name", STUDIES)
