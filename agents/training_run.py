@@ -162,7 +162,7 @@ def build_model(settings: RunSettings, spec: QModelSpec) -> tuple[QModel, dict[s
 
 
 def _parameters(settings: ModelSettings) -> dict[str, Any]:
-    """All parameters of the model; qrl's own models get `width` and `latent_size`, where no parameter says otherwise."""
+    """All parameters of the model; qrl's own models get `width` and `latent_size`, unless parameters say otherwise."""
     registration = find(settings.name)
     given = settings.params
     values = registration.parameters.from_values(given, f"model {settings.name}").model_dump()
