@@ -20,8 +20,9 @@ from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
 from agents.run_folder import RunFolder
+from agents.studies.folder import EVALUATION
 from agents.studies.worker import Task, attempt, serve
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import atomic_write
 
 DIED = "its worker process died; the usual reason is that memory ran out (then use fewer --jobs)"
@@ -37,7 +38,13 @@ class Backend(ABC):
 
     def submit(self, task: Task) -> "Future[str | None]":
         """The future holds what went wrong, or None."""
-        return self._pool.submit(self._run, task)
+        return self._pool.submit(self._try, task)
+
+    def _try(self, task: Task) -> str | None:
+        try:
+            return self._run(task)
+        except UserError as error:  # as when the disk is full
+            return str(error)
 
     @abstractmethod
     def _run(self, task: Task) -> str | None:
@@ -81,7 +88,7 @@ class RayBackend(Backend):
         self._ray = _connect(address)
         cores = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
         super().__init__(max(1, sum(cores)), jobs)
-        self.threads = min(self.threads, max(1, *cores))  # a run stays on one machine
+        self.threads = min(self.threads, max([1, *cores]))  # a run stays on one machine
         self._remote = self._ray.remote(num_cpus=self.threads, max_retries=0)(remote_attempt)
         self._shared: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -93,9 +100,6 @@ class RayBackend(Backend):
         except self._ray.exceptions.RayError as failure:
             return f"{DIED} ({type(failure).__name__})"
         unpack(files, run)
-        if RunFolder(run).config.is_file():
-            folder = RunFolder(run)
-            folder.write_config(folder.read_config() | {"run": str(run), "dataset": dataset})
         return None if error is None else str(error)
 
     def _put(self, dataset: str) -> Any:
@@ -114,13 +118,20 @@ def remote_attempt(task: Task, dataset: bytes, files: dict[str, bytes]) -> tuple
     """A run in a folder of its own on whatever machine; returns what went wrong, and the files of the run."""
     with TemporaryDirectory(prefix="qrl-") as temporary:
         run, data = Path(temporary) / "run", Path(temporary) / "dataset.npz"
+        here = {"run": str(run), "dataset": str(data)}
         data.write_bytes(dataset)
         unpack(files, run)
-        folder = RunFolder(run)
-        if folder.config.is_file():
-            folder.write_config(folder.read_config() | {"run": str(run), "dataset": str(data)})
-        error = attempt(replace(task, settings=task.settings | {"run": str(run), "dataset": str(data)}))
+        _move(run, here)
+        error = attempt(replace(task, settings=task.settings | here))
+        _move(run, {key: task.settings[key] for key in here})
         return error, pack(run)
+
+
+def _move(run: Path, places: dict[str, Any]) -> None:
+    """Tell a run where it and its data lie."""
+    folder = RunFolder(run)
+    if folder.config.is_file():
+        folder.write_config(folder.read_config() | places)
 
 
 def pack(folder: Path) -> dict[str, bytes]:
@@ -130,8 +141,9 @@ def pack(folder: Path) -> dict[str, bytes]:
 
 
 def unpack(files: dict[str, bytes], folder: Path) -> None:
-    """Write packed files; config.yaml, which makes a folder a training run, as the last."""
-    for name in sorted(files, key=lambda name: name == "config.yaml"):
+    """Write packed files; those that make a folder a training run, and a finished one, come last."""
+    last = ["config.yaml", EVALUATION]
+    for name in sorted(files, key=lambda name: last.index(name) if name in last else -1):
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise ConfigError(f"a worker sent the file {name!r}, which lies outside of its run")

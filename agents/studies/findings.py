@@ -68,6 +68,9 @@ class Findings:
         self.rows = rows
         self.kind = study.settings.kind
         self.places = study.settings.places
+        self._index: dict[tuple[str, str, Place, str], list[Row]] = {}
+        for row in rows:
+            self._index.setdefault((row.family, row.choice, row.place, row.purpose), []).append(row)
         self.chosen = {name: self._choose(name) for name in study.settings.families}
 
     @property
@@ -80,23 +83,15 @@ class Findings:
         sign = 1 if self.kind.more_is_better else -1
         scores = []
         for choice in choices:
-            tuned = [row.numbers.get(self.kind.metric) for row in self._select(family, choice, purpose="tuning")]
+            rows = [row for place in self.places for row in self._select(family, choice, place, "tuning")]
+            tuned = [row.numbers.get(self.kind.metric) for row in rows]
             known = [value for value in tuned if value is not None]
             complete = bool(tuned) and len(known) == len(tuned)
             scores.append(sign * sum(known) / len(known) if complete else -math.inf)
         return choices[int(np.argmax(scores))]
 
-    def _select(
-        self, family: str, choice: str | None = None, place: Place | None = None, purpose: str = "evaluation"
-    ) -> list[Row]:
-        return [
-            row
-            for row in self.rows
-            if row.family == family
-            and row.purpose == purpose
-            and (choice is None or row.choice == choice)
-            and (place is None or row.place == place)
-        ]
+    def _select(self, family: str, choice: str, place: Place, purpose: str = "evaluation") -> list[Row]:
+        return self._index.get((family, choice, place, purpose), [])
 
     # Means
 

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -198,10 +199,9 @@ class Study:
         base = {} if self.settings.config is None else read_config(self.settings.config)
         base = merge(base, self._changes("settings", self.settings.settings))
         runs = list(self._plan(base))
-        names = [run.name for run in runs]
-        double = next((name for name in names if names.count(name) > 1), None)
-        if double is not None:
-            raise ConfigError(f"study {self.name}: two runs would be called {double}; rename a family")
+        name, times = Counter(run.name for run in runs).most_common(1)[0]
+        if times > 1:
+            raise ConfigError(f"study {self.name}: {times} runs would be called {name}; rename a family")
         return runs
 
     def _plan(self, base: dict[str, Any]) -> Iterator[PlannedRun]:
