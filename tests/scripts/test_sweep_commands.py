@@ -235,3 +235,31 @@ def test_an_unreachable_cluster(tmp_path: Path) -> None:
     assert run.returncode == 2
     assert "no Ray cluster answers at 127.0.0.1:1" in run.stderr
     assert not list(tmp_path.iterdir())
+
+
+GRAPHS = """
+command: train-graph
+config: graphs/random-quick
+settings: {model.width: 16, model.latent_size: 8, graph.nodes: 30, learner: {min_steps: 30, epochs: 0.01}, compile: off}
+axis: {graph.fraction: [0.1, 0.6]}
+worlds: {sparse: {graph.kind: random-sparse}, block: {graph.kind: random-block}}
+seeds: [0, 1]
+families: {iqe-sum: {settings: {model.params.dim_per_component: 4}}, euclidean: {}}
+claims: [{text: metrics fit worse, more: [euclidean], than: [iqe-sum], worlds: [block], at: [0.6]}]
+"""
+
+
+def test_a_study_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "study.yaml").write_text(GRAPHS)
+    run = sweep("study.yaml", "out=results", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    found = rows(tmp_path / "results")
+    assert len(found) == 2 * 2 * 2 * 2
+    assert {row.status for row in found} == {"complete"}
+    assert all(0 < (row.numbers["mse"] or 0) < 1 for row in found)
+    assert {row.place for row in found} == {(world, value) for world in ("sparse", "block") for value in (0.1, 0.6)}
+    assert len(list((tmp_path / "results" / "data").glob("*.npz"))) == 2 * 2 * 2
+    assert report([str(tmp_path / "results")]) == 0
+    out = capsys.readouterr().out
+    assert "## block, fraction 0.6" in out
+    assert "| metrics fit worse | euclidean at 0.6, block |" in out
