@@ -20,6 +20,8 @@ __all__ = ["GraphTraining", "resume", "start", "train"]
 class GraphTraining(Training):
     SETTINGS = GraphTrainSettings
     DATASET = GraphDataset
+    COMMAND = "train-graph"
+    GROUP = "graph"
 
     @classmethod
     def collect(cls, settings: GraphTrainSettings) -> GraphDataset:

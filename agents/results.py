@@ -79,8 +79,8 @@ class Distances(Record):
 
 class Axioms(Record):
     triangle_violations: float = Field(description="share of triples with d(x,z) > d(x,y) + d(y,z) + 0.001")
-    triangle_excess: float = Field(description="the largest d(x,z) - d(x,y) - d(y,z), at least 0")
-    identity_error: float = Field(description="mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|")
+    triangle_excess: float | None = Field(description="the largest d(x,z) - d(x,y) - d(y,z), at least 0")
+    identity_error: float | None = Field(description="mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|")
     asymmetry: float | None = Field(
         description="mean |d(s,g) - d(g,s)| by the best actions; in a layout, of states that reach each other"
     )

@@ -80,6 +80,11 @@ class RunFolder:
     def read_config(self) -> dict[str, Any]:
         return read_config(str(self.config))
 
+    def check_kind(self, group: str, command: str) -> None:
+        """Refuse a run of another command: it lacks this group of settings."""
+        if group not in self.read_config():
+            raise RunError(f"{self.path} is no run of {command}")
+
     def read_facts(self) -> dict[str, Any]:
         try:
             return dict(json.loads(read_text(self.facts)))
@@ -113,8 +118,11 @@ class RunFolder:
             file.write(json.dumps(last, indent=2).encode())
 
     def last_metrics(self) -> dict[str, float]:
-        *_, last = self._read_metrics()
-        return {key: float(value) for key, value in last.items() if value}
+        try:
+            *_, last = self._read_metrics()
+            return {key: float(value) for key, value in last.items() if value}
+        except (ValueError, TypeError):
+            raise FileError(f"{self.metrics} is damaged") from None
 
     # Metrics: one CSV row for each logged step.
 
@@ -133,9 +141,12 @@ class RunFolder:
     def seconds(self) -> float:
         """The time of all logged training steps."""
         last, total = 0, 0.0
-        for row in self._read_metrics():
-            total += (int(row["step"]) - last) / float(row["steps_per_second"])
-            last = int(row["step"])
+        try:
+            for row in self._read_metrics():
+                total += (int(row["step"]) - last) / float(row["steps_per_second"])
+                last = int(row["step"])
+        except (ValueError, KeyError, TypeError, ZeroDivisionError):
+            raise FileError(f"{self.metrics} is damaged") from None
         return total
 
     def _read_metrics(self) -> list[dict[str, Any]]:

@@ -25,6 +25,8 @@ class AgentTraining(Training):
 
     SETTINGS = TrainSettings
     DATASET = Dataset
+    COMMAND = "train-agent"
+    GROUP = "collector"
 
     @classmethod
     def collect(cls, settings: TrainSettings) -> Dataset:

@@ -28,7 +28,6 @@ def _seconds(jobs: int) -> float:
     with tempfile.TemporaryDirectory() as temporary:
         folder, backend = StudyFolder(Path(temporary) / "results"), LokyBackend(jobs)
         backend.threads = 1
-        folder.open(_study())
         begin = time.perf_counter()
         try:
             failed = sweep(_study(), folder, backend)

@@ -5,7 +5,7 @@ from pathlib import Path
 from agents.studies.findings import Findings
 from agents.studies.folder import StudyFolder
 from agents.studies.report import claims_table, comparisons_table, place_table, progress, write_report
-from agents.studies.table import read_rows
+from agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
 
 PAGE = Path(__file__).parent / "study.md"
@@ -13,7 +13,8 @@ PAGE = Path(__file__).parent / "study.md"
 
 def main() -> None:
     folder = StudyFolder(PAGE.with_suffix(""))
-    findings = Findings(folder.read_study(), read_rows(folder.results))
+    study = folder.read_study()
+    findings = Findings(study, matched(study, read_rows(folder.results)))
     write_report(findings, folder.path)
     cells = findings.cells()
     blocks = {

@@ -21,15 +21,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     from agents.studies.findings import Findings
     from agents.studies.folder import StudyFolder
     from agents.studies.report import markdown, write_report
-    from agents.studies.table import gather, read_rows, write_rows
+    from agents.studies.table import gather, matched, read_rows, write_rows
 
     folder = StudyFolder(args.folder)
     study = folder.read_study()
+    kept = read_rows(folder.results) if folder.results.is_file() else []
     if folder.has_runs:
-        write_rows(gather(folder, study), folder.results)
-    elif not folder.results.is_file():
+        rows = gather(folder, study)
+        lost = {row.run for row in kept if row.status == "complete"} - {
+            row.run for row in rows if row.status == "complete"
+        }
+        if lost:
+            raise RunError(
+                f"{folder.path}: results.csv has {len(lost)} runs, such as {min(lost)}, that runs/ has not; "
+                "put them back, or remove the whole of runs/ to report from the table alone"
+            )
+        write_rows(rows, folder.results)
+    elif kept:
+        rows = matched(study, kept)
+    else:
         raise RunError(f"{folder.path} has neither runs nor results.csv; compute them with sweep-agents")
-    findings = Findings(study, read_rows(folder.results))
+    findings = Findings(study, rows)
     print(markdown(findings, findings.cells(), ""))
     for path in write_report(findings, Path(args.out or folder.path)):
         print(f"wrote {path}")

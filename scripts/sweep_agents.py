@@ -19,7 +19,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
     add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
-    add("--jobs", type=int, metavar="N", help="runs at a time; they share the cores (default: as many as cores)")
+    add(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="runs at a time; each has cores / jobs threads, which changes rounding (default: cores)",
+    )
     add("--backend", choices=["loky", "ray"], default="loky", help="processes here, or a Ray cluster (default: loky)")
     add("--ray-address", metavar="A", help="HOST:PORT of the cluster (default: the one on this machine)")
     add("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
@@ -50,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     backend = BACKENDS[args.backend](args.jobs, args.ray_address)
     try:
-        folder.open(study)
         print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}")
         failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ TRAINING = AgentTraining
 def evaluate(run: Path, out: Path) -> None:
     """Score a run by the exhaustive protocol, as evaluate-planning does."""
     trained = TrainedRun.open(run)
-    evaluator = Evaluator(trained.dataset)
+    evaluator = Evaluator(trained.dataset, "exhaustive")
     results = evaluator.score(evaluator.agent(trained.agent, trained.name))
     with atomic_write(out) as file:
         file.write(evaluation_of(evaluator, results, trained).model_dump_json(indent=2).encode())
@@ -35,7 +35,7 @@ def read_numbers(path: Path) -> Numbers:
 
 def references(dataset: Path) -> dict[str, Numbers]:
     """What the truth, chance and the graph of the data reach on the same tasks."""
-    evaluator = Evaluator(Dataset.load(dataset))
+    evaluator = Evaluator(Dataset.load(dataset), "exhaustive")
     return {each.name: _numbers(evaluator.score(each)) for each in evaluator.references()}
 
 

@@ -97,6 +97,8 @@ class RayBackend(Backend):
         run, dataset = Path(task.settings["run"]), str(task.settings["dataset"])
         try:
             error, files = self._ray.get(self._remote.remote(task, self._put(dataset), pack(run)))
+        except self._ray.exceptions.RayTaskError as failure:  # as when qrl is not installed there
+            return f"{type(failure.cause).__name__}: {failure.cause}"
         except self._ray.exceptions.RayError as failure:
             return f"{DIED} ({type(failure).__name__})"
         unpack(files, run)

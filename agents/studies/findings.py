@@ -17,6 +17,7 @@ from agents.studies.statistics import (
     improvement,
     iqm,
     over_strata,
+    t_interval,
 )
 from agents.studies.study import Claim, Place, Study
 from agents.studies.table import Row
@@ -43,21 +44,28 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The probability that a run of `SUBJECT` beats one of the family."""
+    """The probability that a run of `SUBJECT` beats one of the family; None where one of them lacks results."""
 
     family: str
-    probability: float
+    probability: float | None
     interval: Interval | None
 
 
 @dataclass(frozen=True)
 class Decision:
+    """What became of a claim: the families that were compared, their means, and the interval of the difference."""
+
     claim: Claim
+    more_families: list[str]
+    than_families: list[str]
     more: float | None
     than: float | None
-    difference: float | None
     interval: Interval | None
     verdict: Verdict
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.more is None or self.than is None else self.more - self.than
 
 
 class Findings:
@@ -71,6 +79,7 @@ class Findings:
         self._index: dict[tuple[str, str, Place, str], list[Row]] = {}
         for row in rows:
             self._index.setdefault((row.family, row.choice, row.place, row.purpose), []).append(row)
+        self.untuned: list[str] = []  # families whose choice could not be made on complete tuning runs
         self.chosen = {name: self._choose(name) for name in study.settings.families}
 
     @property
@@ -88,6 +97,8 @@ class Findings:
             known = [value for value in tuned if value is not None]
             complete = bool(tuned) and len(known) == len(tuned)
             scores.append(sign * sum(known) / len(known) if complete else -math.inf)
+        if len(choices) > 1 and max(scores) == -math.inf:
+            self.untuned.append(family)
         return choices[int(np.argmax(scores))]
 
     def _select(self, family: str, choice: str, place: Place, purpose: str = "evaluation") -> list[Row]:
@@ -129,16 +140,19 @@ class Findings:
     # Comparisons
 
     def comparisons(self) -> list[Comparison]:
-        """Over all places; families without results in some place are left out."""
+        """Over all places."""
         if SUBJECT not in self.chosen:
             return []
         own = self._strata(SUBJECT)
         made = []
         for family in self.chosen:
             other = self._strata(family)
-            if family != SUBJECT and all(len(values) for values in (*own, *other)):
-                interval = bootstrap_improvement(own, other)
-                made.append(Comparison(family, improvement(own, other), interval))
+            if family == SUBJECT:
+                continue
+            if all(len(values) for values in (*own, *other)):
+                made.append(Comparison(family, improvement(own, other), bootstrap_improvement(own, other)))
+            else:
+                made.append(Comparison(family, None, None))
         return made
 
     def _strata(self, family: str) -> list[Values]:
@@ -150,31 +164,35 @@ class Findings:
         return [self._decide(claim) for claim in self.study.settings.claims]
 
     def _decide(self, claim: Claim) -> Decision:
+        if not claim.each:
+            return self._compare(claim, claim.more, claim.than)
+        parts = [self._compare(claim, [one], [other]) for one, other in product(claim.more, claim.than)]
+        verdicts = {part.verdict for part in parts}
+        # The whole is as good as its weakest part, which is shown.
+        verdict = next(each for each in ("no data", "does not hold", "undecided", "holds") if each in verdicts)
+        weakest = [part for part in parts if part.verdict == verdict]
+        return min(weakest, key=lambda part: part.difference if part.difference is not None else math.inf)
+
+    def _compare(self, claim: Claim, more: list[str], than: list[str]) -> Decision:
         settings = self.study.settings
         metric, at = claim.metric or self.kind.metric, claim.at or settings.values
-        than_at = claim.than_at or at
-        # Values of the two sides go together one by one, or else every one with every other.
-        together = zip(at, than_at, strict=True) if len(at) == len(than_at) else product(at, than_at)
         pairs = [
-            (self._by_seed(claim.more, (world, one), metric), self._by_seed(claim.than, (world, other), metric))
-            for (one, other), world in product(together, claim.worlds or settings.worlds or [""])
+            (self._by_seed(more, (world, one), metric), self._by_seed(than, (world, other), metric))
+            for one, other in zip(at, claim.than_at or at, strict=True)
+            for world in claim.worlds or settings.worlds or [""]
         ]
-        # Only seeds that all families of both sides have finished: both are then means over the same data.
-        shared = [sorted(set(one) & set(other)) for one, other in pairs]
-        if not all(shared):
-            return Decision(claim, None, None, None, None, "no data")
-        sides = [
-            [np.array([pair[side][seed] for seed in seeds]) for pair, seeds in zip(pairs, shared, strict=True)]
-            for side in (0, 1)
-        ]
-        strata = [one - other for one, other in zip(*sides, strict=True)]
-        difference, interval = over_strata(strata), bootstrap(strata)
+        # Only seeds that all families have finished in all places: both sides are then means over the same data.
+        seeds = sorted(set.intersection(*(set(one) & set(other) for one, other in pairs)))
+        if not seeds:
+            return Decision(claim, more, than, None, None, None, "no data")
+        left, right = (np.array([[pair[side][seed] for pair in pairs] for seed in seeds]).mean(1) for side in (0, 1))
+        interval = t_interval(left - right)
         verdict: Verdict = "undecided"
         if interval is not None and interval[0] > -claim.margin:
             verdict = "holds"
         elif interval is not None and interval[1] < -claim.margin:
             verdict = "does not hold"
-        return Decision(claim, over_strata(sides[0]), over_strata(sides[1]), difference, interval, verdict)
+        return Decision(claim, more, than, float(left.mean()), float(right.mean()), interval, verdict)
 
     def _by_seed(self, families: Sequence[str], place: Place, metric: str) -> dict[int, float]:
         """For each seed that all the families have finished, the mean over them."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from agents.run_folder import RunFolder
 from agents.studies.kinds import Numbers
-from agents.studies.study import PlannedRun, Study, StudySettings
+from agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError, RunError
 from qrl.common.files import atomic_write, read_text
-from qrl.common.settings import dump_yaml, read_config
+from qrl.common.settings import dump_yaml
 
 EVALUATION = "evaluation.json"
 
@@ -25,27 +27,26 @@ class StudyFolder:
     def check(self, study: Study) -> None:
         """Refuse a folder that holds anything but results of the same study."""
         if self.study.is_file():
-            study.check_grown_from(self.read_study(), str(self.path))
+            if self.has_runs:  # else nothing has been computed yet, and a mistake may be mended
+                study.check_grown_from(self.read_study(), str(self.path))
         elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
 
     def open(self, study: Study) -> None:
         """Make the folder for `study`, or go on with what it holds of the same study."""
         self.check(study)
-        values = {"name": study.name, **study.settings.model_dump(exclude={"out"}, exclude_defaults=True)}
         with atomic_write(self.study) as file:
-            file.write(dump_yaml(values).encode())
+            file.write(dump_yaml(study.resolved).encode())
 
     def read_study(self) -> Study:
         if not self.study.is_file():
             raise RunError(f"{self.path} holds no study: it has no study.yaml")
-        values = read_config(str(self.study))
-        name = str(values.pop("name", self.path.name))
-        return Study(name, StudySettings.from_values(values, str(self.study)))
+        return Study.load(str(self.study), [])
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep a second sweep out."""
+        self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,7 +98,9 @@ class StudyFolder:
 
     def read_references(self, run: PlannedRun) -> dict[str, Numbers]:
         path = self.references(run)
+        if not path.is_file():
+            return {}
         try:
-            return dict(json.loads(read_text(path))) if path.is_file() else {}
-        except (ValueError, TypeError):
+            return TypeAdapter(dict[str, Numbers]).validate_json(read_text(path))
+        except ValidationError:
             raise FileError(f"{path} is damaged; delete it, and the next sweep makes it again") from None

@@ -60,6 +60,11 @@ def progress(findings: Findings) -> str:
         f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds, each with its own "
         "data, start values and batches; in brackets 95 % bootstrap intervals over these seeds. Choices are those that "
         f"do best on other seeds ({', '.join(map(str, settings.tuning_seeds)) or 'none'}).",
+        *(
+            [f"**Not tuned yet**, so that the first choice stands: {', '.join(findings.untuned)}."]
+            if findings.untuned
+            else []
+        ),
         *_named("failed", runs),
         *_named("missing", runs),
     ]
@@ -105,8 +110,8 @@ def place_table(findings: Findings, place: Place, cells: list[Cell]) -> str:
 
 def comparisons_table(findings: Findings) -> str:
     rows = [
-        [each.family, f"{each.probability:.2f}{_brackets(each.interval, 2)}"]
-        for each in sorted(findings.comparisons(), key=lambda each: -each.probability)
+        [each.family, _number(each.probability, 2) + _brackets(each.interval, 2)]
+        for each in sorted(findings.comparisons(), key=lambda each: -(each.probability or 0))
     ]
     titles = ["family", f"probability that a run of {SUBJECT} is better, mean over all sizes and worlds"]
     return table(titles, rows) if rows else ""
@@ -116,9 +121,9 @@ def claims_table(decisions: list[Decision]) -> str:
     rows = [
         [
             each.claim.text,
-            _side(each.claim.more, each.claim.at, each.claim.worlds),
+            _side(each.more_families, each.claim.at, each.claim.worlds),
             _number(each.more),
-            _side(each.claim.than, each.claim.than_at or each.claim.at, each.claim.worlds),
+            _side(each.than_families, each.claim.than_at or each.claim.at, each.claim.worlds),
             _number(each.than),
             _number(each.difference) + _brackets(each.interval),
             f"**{each.verdict}**" + (f" (margin {each.claim.margin:g})" if each.claim.margin else ""),

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from agents.results import REFERENCES
 from agents.settings import RunSettings, differences
 from agents.studies.kinds import KINDS, Kind
 from qrl.common.errors import ConfigError
@@ -55,7 +57,8 @@ class Family(Settings):
 class Claim(Settings):
     """That some families have more of a metric than others, on the same data.
 
-    Compared are the means over the families; `margin` makes "more" into "at least, up to so much".
+    Compared are the means over the families, or `each` family of one side with each of the other; `margin` makes "more"
+    into "at least, up to so much".
     """
 
     text: str = Field(min_length=1)
@@ -66,9 +69,17 @@ class Claim(Settings):
     at: list[float] | None = None  # values of the axis; by default all
     than_at: list[float] | None = None  # those of the other side, if they differ
     margin: float = Field(0, ge=0)
+    each: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.than_at is not None and len(self.than_at) != len(self.at or []):
+            raise ValueError("at and than_at must have as many values, because they are compared one by one")
+        return self
 
 
 class StudySettings(Settings):
+    name: str | None = Field(None, description="what it is called; by default as its file")
     out: str | None = Field(None, description="folder of the results; by default runs/STUDY")
     command: Literal["train-agent", "train-graph"] = Field("train-agent", description="what trains the runs")
     config: str | None = Field(None, description="config of that command that all runs begin with")
@@ -83,7 +94,7 @@ class StudySettings(Settings):
     seeds: list[int] = Field(min_length=1, description="a seed draws data, start values and batches")
     tuning_seeds: list[int] = Field([], description="seeds that choose among the choices of a family, and nothing else")
     claims: list[Claim] = Field(
-        [], description="what the report decides: text, more, than, metric, worlds, at, than_at, margin"
+        [], description="what the report decides: text, more, than, metric, worlds, at, than_at, margin, each"
     )
 
     @property
@@ -127,6 +138,8 @@ class StudySettings(Settings):
 
     def _check_family(self, name: str, family: Family) -> None:
         _check_name("families", name)
+        if name in REFERENCES:
+            raise ValueError(f"families: {name!r} is the name of a reference; choose another")
         empty = [key for key, values in family.grid.items() if not values]
         if empty:
             raise ValueError(f"families.{name}.grid.{empty[0]}: an empty list leaves no run")
@@ -189,26 +202,37 @@ class Study:
     @classmethod
     def load(cls, config: str, overrides: list[str]) -> "Study":
         """A study from a file or a built-in name; every run that it plans has been checked."""
-        study = cls(config.rpartition("/")[2].removesuffix(".yaml"), StudySettings.load(config, overrides))
+        settings = StudySettings.load(config, overrides)
+        study = cls(settings.name or Path(config).stem, settings)
         assert study.runs
         return study
 
     @cached_property
+    def base(self) -> dict[str, Any]:
+        """The settings that all runs begin with."""
+        named = {} if self.settings.config is None else read_config(self.settings.config)
+        return merge(named, self._changes("settings", self.settings.settings))
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The study without reference to any other file, for its folder."""
+        values = self.settings.model_dump(exclude={"out", "config"}, exclude_defaults=True)
+        return {"name": self.name, **values, "settings": self.base}
+
+    @cached_property
     def runs(self) -> list[PlannedRun]:
         """All runs: seed by seed, so that a sweep that stops half way has something of every family."""
-        base = {} if self.settings.config is None else read_config(self.settings.config)
-        base = merge(base, self._changes("settings", self.settings.settings))
-        runs = list(self._plan(base))
+        runs = list(self._plan())
         name, times = Counter(run.name for run in runs).most_common(1)[0]
         if times > 1:
-            raise ConfigError(f"study {self.name}: {times} runs would be called {name}; rename a family")
+            raise ConfigError(f"study {self.name}: {times} runs would be called {name}; rename a family or a choice")
         return runs
 
-    def _plan(self, base: dict[str, Any]) -> Iterator[PlannedRun]:
+    def _plan(self) -> Iterator[PlannedRun]:
         settings = self.settings
         for seed, place in itertools.product((*settings.tuning_seeds, *settings.seeds), settings.places):
             world, value = place
-            there = merge(base, self._changes(f"worlds.{world}", settings.worlds.get(world, {})))
+            there = merge(self.base, self._changes(f"worlds.{world}", settings.worlds.get(world, {})))
             for name, family in settings.families.items():
                 tuning = seed in settings.tuning_seeds
                 if tuning and len(family.choices) == 1:

@@ -10,8 +10,8 @@ from agents.studies.backends import Backend
 from agents.studies.folder import StudyFolder
 from agents.studies.study import PlannedRun, Study
 from agents.studies.table import gather, write_rows
-from agents.studies.worker import Task
-from qrl.common.errors import UserError
+from agents.studies.worker import Task, check_settings
+from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
 from qrl.registry import find
 
@@ -45,6 +45,20 @@ def make_data(study: Study, folder: StudyFolder) -> None:
                 file.write(json.dumps(scored, indent=2).encode())
 
 
+def _finished(folder: StudyFolder, study: Study, run: PlannedRun) -> bool:
+    """Whether a run has results, and of these settings; damaged results are made again."""
+    evaluation = folder.evaluation(run)
+    if not evaluation.is_file():
+        return False
+    check_settings(folder.run(run), run.settings)
+    try:
+        study.settings.kind.part("read_numbers")(evaluation)
+    except FileError:
+        evaluation.unlink()
+        return False
+    return True
+
+
 def sweep(
     study: Study,
     folder: StudyFolder,
@@ -54,8 +68,9 @@ def sweep(
 ) -> int:
     """Compute what is missing; returns the number of runs that failed twice."""
     with folder.lock():
+        folder.open(study)
         make_data(study, folder)
-        missing = [run for run in study.runs if not folder.evaluation(run).is_file()]
+        missing = [run for run in study.runs if not _finished(folder, study, run)]
         failed = 0
 
         def submit(run: PlannedRun) -> "Future[str | None]":

@@ -45,8 +45,8 @@ def gather(folder: StudyFolder, study: Study) -> list[Row]:
     rows = []
     seen = set()
     for run in study.runs:
-        if not run.tuning and (run.place, run.data_name) not in seen:
-            seen.add((run.place, run.data_name))
+        if not run.tuning and (run.place, run.seed) not in seen:
+            seen.add((run.place, run.seed))
             rows += _reference_rows(folder, run)
     return rows + [_run_row(folder, study, run) for run in study.runs]
 
@@ -56,7 +56,7 @@ def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
     world, value = run.place
     return [
         Row(
-            run=f"{name}__{run.data_name}",
+            run="__".join(part for part in (name, world, f"{value:g}", f"seed{run.seed}") if part),
             family=name,
             world=world,
             value=value,
@@ -70,9 +70,9 @@ def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
     ]
 
 
-def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
+def _empty(run: PlannedRun) -> Row:
     world, value = run.place
-    row = Row(
+    return Row(
         run=run.name,
         family=run.family,
         choice=run.choice,
@@ -83,6 +83,10 @@ def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
         purpose="tuning" if run.tuning else "evaluation",
         status="missing",
     )
+
+
+def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
+    row = _empty(run)
     evaluation, failure = folder.evaluation(run), folder.failure(run)
     if evaluation.is_file():
         made = folder.run(run)
@@ -96,6 +100,19 @@ def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
     if failure is not None:
         return row.model_copy(update={"status": "failed", "error": (failure.splitlines() or ["?"])[0]})
     return row
+
+
+def matched(study: Study, rows: list[Row]) -> list[Row]:
+    """The rows of a file, if they are of the study; planned runs without a row get one that says so."""
+    planned = {run.name: run for run in study.runs}
+    given = {row.run: row for row in rows if row.purpose != "reference"}
+    if len({row.run for row in rows}) < len(rows):
+        raise FileError("results.csv: a run stands in it twice")
+    foreign = sorted(set(given) - set(planned))
+    if foreign:
+        raise FileError(f"results.csv: {foreign[0]} is no run of the study {study.name}")
+    references = [row for row in rows if row.purpose == "reference"]
+    return references + [given.get(name) or _empty(run) for name, run in planned.items()]
 
 
 def write_rows(rows: list[Row], path: Path) -> None:

@@ -56,7 +56,7 @@ def attempt(task: Task) -> str | None:
             _run(task)
     except UserError as error:
         return str(error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
     return None
 
@@ -71,7 +71,7 @@ def _run(task: Task) -> None:
     if folder.path.is_dir():
         _wait_until_free(folder)
     if folder.config.is_file():
-        _check_settings(folder, settings)
+        check_settings(folder, settings)
         folder, training = kind.part("TRAINING").resume(folder.path)
     else:
         rmtree(folder.path, ignore_errors=True)  # what a kill left of one that had hardly begun
@@ -93,8 +93,11 @@ def _wait_until_free(folder: RunFolder) -> None:
     raise RunError(f"{folder.path} is in use by another process")
 
 
-def _check_settings(folder: RunFolder, settings: RunSettings) -> None:
+def check_settings(folder: RunFolder, settings: RunSettings) -> None:
+    """Refuse a run that was made with other settings than the plan has now."""
     wanted = settings.model_dump(exclude=_FREE)
     changed = differences(folder.read_config(), wanted, wanted)
     if changed:
-        raise RunError(f"{folder.path} was trained with other settings: {'; '.join(changed)}; delete it")
+        raise RunError(
+            f"{folder.path} was trained with other settings: {'; '.join(changed)}; delete it, or name another out=..."
+        )

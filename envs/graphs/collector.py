@@ -1,18 +1,19 @@
 """From settings to data: a random graph with all its pairs, or an edge list with pairs of landmarks."""
 
+import zipfile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy.sparse.csgraph import shortest_path
 
 from envs.graphs.dataset import GraphDataset, Header
 from envs.graphs.graph import Graph, read_edge_list
 from envs.graphs.landmarks import Pairs, Searches
 from envs.graphs.node2vec import WalkSettings, node2vec
-from envs.graphs.random_graphs import GENERATORS, anchor_features, random_graph
+from envs.graphs.random_graphs import BLOCKS, GENERATORS, anchor_features, random_graph
 from qrl.common.errors import ConfigError, DatasetError
 from qrl.common.settings import Settings
 
@@ -39,6 +40,14 @@ class GraphSettings(Settings):
         description="edge-list: node2vec, an .npy file of (nodes, feature_size) numbers, or a file like OUT.npz",
     )
     walk: WalkSettings = Field(WalkSettings(), description="node2vec's walks")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.file is not None and self.kind != "edge-list":
+            raise ValueError(f"file: {self.kind} needs none; for a file say kind=edge-list")
+        if self.kind == "random-block" and self.nodes < 2 * BLOCKS:
+            raise ValueError(f"nodes: random-block needs at least {2 * BLOCKS} (got {self.nodes})")
+        return self
 
 
 def collect_graph(settings: GraphSettings) -> GraphDataset:
@@ -90,7 +99,7 @@ def _from_file(settings: GraphSettings) -> GraphDataset:
     if settings.features == "node2vec":
         features = node2vec(graph, settings.feature_size, settings.walk, settings.seed)
     else:
-        features = _read_features(settings.features, graph.num_nodes, settings.feature_size)
+        features = _read_features(settings.features, graph, settings.feature_size)
     unused = {"nodes", "fraction", "kind", "file"} | (set() if settings.features == "node2vec" else {"walk"})
     used = settings.model_dump(mode="json", exclude=unused) | {"file": Path(settings.file).name}
     return _dataset(graph, features, halves, f"the edge list {Path(settings.file).name}", used)
@@ -103,8 +112,9 @@ def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
     rng = _rng(settings.split_seed, 102)
     landmarks = rng.choice(graph.num_nodes, settings.landmarks, replace=False)
     held_out = min(settings.landmarks - 1, max(1, round(settings.validation_landmarks * settings.landmarks)))
-    training = Searches(graph, landmarks[held_out:]).sample(settings.pairs, settings.unreachable, rng)
-    validation = Searches(graph, landmarks[:held_out]).sample(settings.validation_pairs, settings.unreachable, rng)
+    searches = Searches(graph, landmarks[held_out:]), Searches(graph, landmarks[:held_out])
+    training = searches[0].sample("pairs", settings.pairs, settings.unreachable, rng)
+    validation = searches[1].sample("validation_pairs", settings.validation_pairs, settings.unreachable, rng)
     # A pair of a landmark of one side with one of the other may be in both: it stays for training.
     keys = [
         pairs.nodes[:, 0].astype(np.int64) * graph.num_nodes + pairs.nodes[:, 1] for pairs in (training, validation)
@@ -113,18 +123,26 @@ def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
     return [training, Pairs(validation.nodes[own], validation.distances[own])]
 
 
-def _read_features(path: str, nodes: int, size: int) -> NDArray[np.float32]:
-    try:
-        table = GraphDataset.load(path).features if path.endswith(".npz") else np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DatasetError(f"{path} cannot be read as a table of features: {error}") from error
-    if not isinstance(table, np.ndarray) or table.shape != (nodes, size) or not np.issubdtype(table.dtype, np.floating):
+def _read_features(path: str, graph: Graph, size: int) -> NDArray[np.float32]:
+    if path.endswith(".npz"):
+        other = GraphDataset.load(path)
+        if not np.array_equal(other.names, graph.names):
+            raise DatasetError(f"{path} is of a graph with other nodes")
+        table: NDArray[Any] = other.features
+    else:
+        try:
+            # Mapped, so that a false size in the file takes no memory.
+            table = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise DatasetError(f"{path} cannot be read as a table of features: {error}") from error
+    wanted = (graph.num_nodes, size)
+    if not isinstance(table, np.ndarray) or table.shape != wanted or not np.issubdtype(table.dtype, np.floating):
         found = f"{table.shape} {table.dtype}" if isinstance(table, np.ndarray) else "several arrays"
         raise DatasetError(
-            f"{path} holds {found}, but the graph needs ({nodes}, {size}) floats: a row for each node, in the order of "
+            f"{path} holds {found}, but the graph needs {wanted} floats: a row for each node, in the order of "
             "their ids; feature_size=... changes the columns"
         )
-    return table.astype(np.float32)
+    return np.array(table, np.float32)
 
 
 def _dataset(

@@ -56,6 +56,8 @@ class Graph:
         edges.sum_duplicates()
         repeated = len(source) - edges.nnz
         edges.data = np.ones(edges.nnz, np.int8)  # small, because only the places of the edges matter
+        if not edges.nnz:
+            raise DatasetError("the graph has no edges but self-loops")
         return cls(edges, names, int(loops.sum()), repeated)
 
 

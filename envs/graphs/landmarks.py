@@ -52,26 +52,30 @@ class Searches:
     def share_unreachable(self) -> float:
         return float((self.table == FAR).mean())
 
-    def sample(self, count: int, unreachable: float | None, rng: np.random.Generator) -> Pairs:
-        """`count` different pairs; a share of `unreachable` has no way, by default as many as there happen to be."""
+    def sample(self, key: str, count: int, unreachable: float | None, rng: np.random.Generator) -> Pairs:
+        """`count` pairs; a share of `unreachable` has no way, by default as many as there happen to be.
+
+        A pair of two landmarks that is drawn twice stays once. `key` names the setting in messages.
+        """
         share = self.share_unreachable if unreachable is None else unreachable
         without = round(share * count)
-        parts = [self._draw(far, wanted, rng) for far, wanted in ((False, count - without), (True, without))]
+        parts = [self._draw(key, far, wanted, rng) for far, wanted in ((False, count - without), (True, without))]
         nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        # A pair of two landmarks stands in two rows.
         keys = nodes[:, 0].astype(np.int64) * self.table.shape[1] + nodes[:, 1]
         _, first = np.unique(keys, return_index=True)
         chosen = rng.permutation(first)
         distances = np.where(steps == FAR, np.inf, steps).astype(np.float32)
         return Pairs(nodes[chosen], distances[chosen])
 
-    def _draw(self, far: bool, wanted: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+    def _draw(
+        self, key: str, far: bool, wanted: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         per_row = ((self.table == FAR) == far).sum(1)
         total = int(per_row.sum())
         if wanted > total:
             what = "without a way" if far else "with a way"
             raise DatasetError(
-                f"pairs: {wanted:,} {what} are wanted, but these {len(self.landmarks)} landmarks have {total:,}; "
+                f"{key}: {wanted:,} {what} are wanted, but these {len(self.landmarks)} landmarks have {total:,}; "
                 "take more landmarks, fewer pairs or another share with unreachable=..."
             )
         drawn = np.sort(rng.choice(total, wanted, replace=False))

@@ -15,8 +15,10 @@ from qrl.common.settings import Settings
 class WalkSettings(Settings):
     walks: int = Field(10, ge=1, description="walks that begin in each node")
     length: int = Field(40, ge=2, description="nodes of a walk")
-    p: float = Field(1, gt=0, description="how rarely a walk goes back at once")
-    q: float = Field(1, gt=0, description="how rarely it goes on to nodes that the last one does not lead to")
+    p: float = Field(1, ge=0.01, le=100, description="how rarely a walk goes back at once")
+    q: float = Field(
+        1, ge=0.01, le=100, description="how rarely it goes on to nodes that the last one does not lead to"
+    )
     along: bool = Field(False, description="walk only along the edges; else also against them, which has no dead ends")
     window: int = Field(5, ge=1, description="nodes of a walk that count as near to each other")
     epochs: int = Field(1, ge=1, description="passes of skip-gram over the walks")
@@ -46,7 +48,7 @@ def walk(edges: csr_array, starts: Ids, settings: WalkSettings, rng: np.random.G
                 last = walks[waiting, step - 2]
                 weight = np.where(_contains(keys, last * count + candidate), 1, 1 / settings.q)
                 weight = np.where(candidate == last, 1 / settings.p, weight)
-                kept = rng.random(len(here)) * largest < weight
+                kept = (rng.random(len(here)) * largest < weight) | (degree[here] == 1)
             walks[waiting[kept], step] = candidate[kept]
             waiting = waiting[~kept]
     return walks
@@ -85,15 +87,24 @@ def node2vec(graph: Graph, size: int, settings: WalkSettings, seed: int) -> NDAr
     except ImportError:
         raise ConfigError("node2vec features need gensim; install it with: pip install 'qrl[graphs]'") from None
     corpus = _Corpus(graph, settings, seed)
+    # sample=0: in a graph no node is so frequent that it says nothing.
     model = Word2Vec(
         vector_size=size,
         window=settings.window,
         sg=1,
         min_count=0,
+        sample=0,
         workers=1,
         seed=seed % 2**32,
         epochs=settings.epochs,
     )
-    model.build_vocab([[word] for word in corpus.words])
-    model.train(corpus, total_examples=settings.walks * graph.num_nodes, epochs=settings.epochs)
+    # Walks visit nodes about as often as they have edges; counting them would need another pass.
+    frequencies = 1 + np.diff(corpus.edges.indptr)
+    model.build_vocab_from_freq(dict(zip(corpus.words, frequencies.tolist(), strict=True)))
+    model.train(
+        corpus,
+        total_examples=settings.walks * graph.num_nodes,
+        total_words=settings.walks * settings.length * graph.num_nodes,
+        epochs=settings.epochs,
+    )
     return np.asarray(model.wv[corpus.words], np.float32)

@@ -14,9 +14,11 @@ from torch import Tensor, nn
 from agents.graph_training import GraphTraining, resume, start, train
 from agents.regression import METRICS, PairSampler, RegressionLearner, regression_loss, score_pairs
 from agents.settings import GraphTrainSettings, RegressionSettings
+from agents.trained_run import TrainedRun
+from agents.training import AgentTraining
 from envs.graphs.landmarks import Pairs
 from qrl import QModelSpec, make_q_model
-from qrl.common.errors import CheckpointError, DatasetError, RunError
+from qrl.common.errors import RunError
 from qrl.q_models.base import QModel
 from qrl.registry import list_q_models
 
@@ -167,9 +169,33 @@ def test_resume_is_exact(changes: dict[str, Any], tmp_path: Path) -> None:
     assert len(first) == len(second) == 1 + len({3, 6, 9, 10, 12, 15, 18, 20})
 
 
-def test_a_run_of_agents_is_no_run_of_graphs(tmp_path: Path, trained: Path) -> None:
-    with pytest.raises((RunError, CheckpointError, DatasetError, ValueError), match=r"config\.yaml"):
+def test_runs_of_agents_and_graphs_are_told_apart(tmp_path: Path, trained: Path) -> None:
+    with pytest.raises(RunError, match="is no run of train-graph"):
         resume(trained)
+    start(small_settings(tmp_path / "graph"))
+    with pytest.raises(RunError, match="is no run of train-agent"):
+        AgentTraining.resume(tmp_path / "graph")
+    with pytest.raises(RunError, match="is no run of train-agent"):
+        TrainedRun.open(tmp_path / "graph")
+
+
+def test_evaluation_is_of_validation_pairs_with_running_statistics(tmp_path: Path) -> None:
+    _, training = start(small_settings(tmp_path / "run"))
+    data, model = training.dataset, training.learner.model
+    for _ in range(5):
+        training.learner.update(training.sampler, with_metrics=False)
+    features = torch.tensor(data.features)
+    features = (features - features.mean(0)) / features.std(0, correction=0)
+    model.eval()
+    with torch.no_grad():
+        rows = model.encode(features)
+        source, target = torch.tensor(data.validation_pairs).long().T
+        nothing = torch.zeros_like(source)
+        discounted = model.discounted(rows[source], nothing, rows[target], nothing).numpy()
+    model.train()
+    expected = np.square(discounted - 0.9**data.validation_distances).mean()
+    assert training.evaluate()["mse"] == pytest.approx(expected, rel=1e-5)
+    assert model.training
 
 
 @pytest.mark.parametrize("kind", ["random-dense", "random-sparse", "random-block"])

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,10 +100,33 @@ def test_sigkill_and_restart_give_the_same_results(undisturbed: Path, tmp_path: 
     process.communicate()
     done = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/evaluation.json")}
     assert 2 <= len(done) < 8
-    run = sweep(*SMALL, "out=results", "--jobs", "2", cwd=tmp_path)
+    begun = {path.parent.name for path in killed.glob("runs/*/checkpoint.safetensors")} - {
+        path.parent.name for path in done
+    }
+    marks = [killed / "runs" / name / "mark" for name in begun]
+    for mark in marks:
+        mark.touch()  # a run that begins anew loses it, one that goes on keeps it
+    run = sweep(*SMALL, "out=results", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
+    assert all(mark.exists() for mark in marks)
     assert {path: path.stat().st_mtime_ns for path in done} == done, "a finished run was done twice"
     assert_same_results(undisturbed, killed)
+
+
+def test_damaged_results_are_made_again_and_other_settings_refused(undisturbed: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "results"
+    shutil.copytree(undisturbed, copy)
+    damaged = copy / "runs" / "iqe-maxmean__20__seed0"
+    (damaged / "evaluation.json").write_text("{")
+    assert sweep(*SMALL, "out=results", cwd=tmp_path).returncode == 0
+    assert_same_results(undisturbed, copy)
+    config = damaged / "config.yaml"
+    config.write_text(config.read_text().replace("lr: 0.01", "lr: 0.02"))
+    run = sweep(*SMALL, "out=results", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "learner.lr was 0.02, now 0.01" in run.stderr
+    shutil.rmtree(damaged)
+    assert report([str(copy)]) == 2  # the table knows of a run that is gone
 
 
 PLUGIN = """
@@ -122,6 +146,11 @@ class Dies(IQE):
 class Raises(IQE):
     def __init__(self, input_size: int) -> None:
         raise RuntimeError("no such luck")
+
+@register_head("exits")
+class Exits(IQE):
+    def __init__(self, input_size: int) -> None:
+        raise SystemExit(3)
 """
 STUDY = """
 settings:
@@ -129,7 +158,7 @@ settings:
   model.width: 16
   learner: {min_steps: 10, epochs: 1, batch_size: 32}
   compile: off
-families: {iqe-maxmean: {}, dies: {}, raises: {}}
+families: {iqe-maxmean: {}, dies: {}, raises: {}, exits: {}}
 axis: {collector.trajectories: [20]}
 seeds: [0]
 claims: [{text: alive is better, more: [iqe-maxmean], than: [dies]}]
@@ -141,7 +170,7 @@ def test_a_dying_worker_is_named_and_stops_nobody(tmp_path: Path, capsys: pytest
     (tmp_path / "study.yaml").write_text(STUDY)
     run = sweep("study.yaml", "out=results", "--plugin", "own", "--jobs", "1", cwd=tmp_path)
     assert run.returncode == 1, run.stderr
-    assert "2 runs failed" in run.stdout
+    assert "3 runs failed" in run.stdout
     assert "dies__20__seed0: its worker process died" in run.stdout + run.stderr
     assert "raises__20__seed0: RuntimeError: no such luck" in run.stdout + run.stderr
     assert (tmp_path / "died").read_text() == "xx"  # tried once more
@@ -150,10 +179,11 @@ def test_a_dying_worker_is_named_and_stops_nobody(tmp_path: Path, capsys: pytest
         "iqe-maxmean": "complete",
         "dies": "failed",
         "raises": "failed",
+        "exits": "failed",
     }
     assert report([str(tmp_path / "results")]) == 0
     out = capsys.readouterr().out
-    assert "**2 runs failed**" in out
+    assert "**3 runs failed**" in out
     assert "**no data**" in out
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agents.studies.findings import Findings
-from agents.studies.report import markdown, write_report
+from agents.studies.report import markdown, place_table, write_report
 from agents.studies.study import Study, StudySettings
-from agents.studies.table import Row, read_rows, write_rows
+from agents.studies.table import Row, matched, read_rows, write_rows
 from qrl.common.errors import FileError
 
 BETTER = {"text": "better", "more": ["iqe-maxmean"], "than": ["dot"]}
@@ -90,7 +90,9 @@ def test_improvement_by_hand() -> None:
         ({"more": ["dot"], "than": ["iqe-maxmean"]}, -0.1, "does not hold"),
         ({"more": ["dot"], "than": ["iqe-maxmean"], "margin": 0.2}, -0.1, "holds"),
         ({"metric": "signed_error"}, -1, "does not hold"),
+        # Differences -0.1, -0.15, -0.2: Student's interval is -0.15 +- 0.124.
         ({"at": [10], "than_at": [100]}, 0.5 - 0.65, "does not hold"),
+        ({"at": [10], "than_at": [100], "margin": 0.1}, 0.5 - 0.65, "undecided"),
         ({"at": [10]}, 0.1, "holds"),
         ({"more": ["dot", "iqe-maxmean"], "than": ["dot", "iqe-maxmean"]}, 0, "undecided"),
     ],
@@ -116,6 +118,88 @@ def test_claims_compare_only_what_both_sides_have() -> None:
     made = [each for each in made if not (each.family == "dot" and each.value == 100 and each.seed < 3)]
     (decision,) = Findings(study(), made).decisions()
     assert decision.verdict == "no data"
+    assert [each.probability for each in Findings(study(), made).comparisons()] == [None]
+
+
+def test_each_family_must_keep_the_claim() -> None:
+    families = {name: {"model": "mrn"} for name in ("iqe-maxmean", "worse", "better", "equal")}
+    made = []
+    for seed, success in enumerate((0.4, 0.5, 0.6)):
+        for name, change in (("iqe-maxmean", 0), ("worse", -0.3), ("better", 0.1), ("equal", (0.01, 0, -0.01)[seed])):
+            made.append(row(name, 10, seed, success + change))
+
+    def decide(than: list[str], each: bool) -> tuple[str, list[str]]:
+        claim = BETTER | {"than": than, "each": each}
+        settings = {"families": families, "axis": {"collector.trajectories": [10]}, "claims": [claim]}
+        (decision,) = Findings(study(**settings, tuning_seeds=[]), made).decisions()
+        return decision.verdict, decision.than_families
+
+    assert decide(["worse", "better"], each=False) == ("holds", ["worse", "better"])  # the mean is below
+    assert decide(["worse", "better"], each=True) == ("does not hold", ["better"])
+    assert decide(["worse", "equal"], each=True) == ("undecided", ["equal"])
+    assert decide(["worse"], each=True) == ("holds", ["worse"])
+
+
+def test_worlds_of_claims_and_less_is_better() -> None:
+    made = []
+    for world, scale in (("a", 1.0), ("b", -1.0)):
+        for seed, noise in enumerate((0, 0.01, 0.02)):
+            errors = {"iqe-maxmean": 0.5 - 0.2 * scale + noise, "dot": 0.5 + noise}
+            made += [row(name, 10, seed, 1.0, world=world, numbers={"mse": mse}) for name, mse in errors.items()]
+        for choice, mse in (("lr=1", 0.3), ("lr=2", 0.2)):
+            made.append(row("iqe-maxmean", 10, 7, 1.0, choice, world=world, numbers={"mse": mse}))
+    settings = {
+        "command": "train-graph",
+        "axis": {"graph.fraction": [10]},
+        "worlds": {"a": {}, "b": {}},
+        "families": {"iqe-maxmean": {}, "dot": {"model": "dot-disc"}},
+        "claims": [
+            {"text": world, "more": ["dot"], "than": ["iqe-maxmean"], "worlds": [world]} for world in ("a", "b")
+        ],
+    }
+    findings = Findings(study(**settings), made)
+    assert [decision.verdict for decision in findings.decisions()] == ["holds", "does not hold"]
+    assert [each.probability for each in findings.comparisons()] == [0.5]
+    for world, best in (("a", "iqe-maxmean"), ("b", "dot")):
+        table = place_table(findings, (world, 10), findings.cells())
+        assert table.splitlines()[2].startswith(f"| {best} |")
+    choices = {"iqe-maxmean": {"grid": {"learner.lr": [1, 2]}}, "dot": {"model": "dot-disc"}}
+    assert Findings(study(**settings | {"families": choices}), made).chosen["iqe-maxmean"] == "lr=2"
+
+
+def test_a_choice_with_a_failed_tuning_run_is_not_chosen() -> None:
+    made = [each for each in rows() if not (each.seed == 7 and each.choice == "triangle=1" and each.value == 10)]
+    made.append(row("dot", 10, 7, None, "triangle=1", status="failed", error="no memory"))
+    findings = Findings(study(), made)
+    assert (findings.chosen["dot"], findings.untuned) == ("triangle=3", [])
+    findings = Findings(study(), [each for each in made if each.seed != 7])
+    assert (findings.chosen["dot"], findings.untuned) == ("triangle=1", ["dot"])
+    assert "**Not tuned yet**" in markdown(findings, findings.cells(), "")
+
+
+def test_iqm_of_cells() -> None:
+    made = [row("iqe-maxmean", 10, seed, success) for seed, success in enumerate((0, 0.5, 0.7, 1))]
+    settings = {"families": {"iqe-maxmean": {}}, "axis": {"collector.trajectories": [10]}, "claims": []}
+    (cell,) = Findings(study(**settings, seeds=[0, 1, 2, 3], tuning_seeds=[]), made).cells()
+    assert cell.iqm == pytest.approx(0.6)
+    assert cell.means["success_rate"] == pytest.approx(0.55)
+
+
+def test_rows_are_matched_with_the_plan() -> None:
+    planned = study().runs
+    kept = [
+        row(run.family, int(run.place[1]), run.seed, 0.5, run.choice, run=run.name) for run in planned if run.seed != 2
+    ]
+    made = matched(study(), kept)
+    assert [each.run for each in made] == [run.name for run in planned]
+    assert {each.seed for each in made if each.status == "missing"} == {2}
+    text = markdown(Findings(study(), made), [], "")
+    assert f"{len(kept)} of {len(planned)} runs are complete" in text
+    assert "runs missing**" in text
+    with pytest.raises(FileError, match="twice"):
+        matched(study(), [*kept, kept[0]])
+    with pytest.raises(FileError, match="foreign is no run of the study"):
+        matched(study(), [*kept, row("dot", 10, 0, 0.5, run="foreign")])
 
 
 def test_one_seed_decides_nothing() -> None:

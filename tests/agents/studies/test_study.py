@@ -95,6 +95,15 @@ def test_dotted_and_nested_keys_are_the_same() -> None:
         ({"seeds": [0, 0]}, "twice"),
         ({"tuning_seeds": []}, "several choices"),
         ({"families": {"a/b": {}}}, "'a/b'"),
+        ({"families": {"oracle": {"model": "mrn"}}}, "'oracle' is the name of a reference"),
+        (
+            {
+                "claims": [
+                    {"text": "c", "more": ["regularised"], "than": ["regularised"], "at": [10], "than_at": [10, 20]}
+                ]
+            },
+            "one by one",
+        ),
         ({"families": {"dot-disc": {"grid": {"learner.lr": []}}}}, "leaves no run"),
         ({"families": {"dot-disc": {"settings": {"learner.lrr": 1}}}}, "families.dot-disc: unknown key 'learner.lrr'"),
         ({"families": {"dot-disc": {"grid": {"learner.lr": [1, -1]}}}}, "learner.lr"),
@@ -131,16 +140,36 @@ def test_unknown_models_and_parameters(family: dict[str, Any], message: str) -> 
 
 
 def test_two_runs_of_one_name() -> None:
-    families = {"dot-disc": {"grid": {"learner.triangle": [1, 2], "learner.goals.offset": ["uniform"]}}}
-    assert study(families=families).runs
-    families = {"dot-disc": {"grid": {"learner.triangle": [1, 1]}}}
+    families: dict[str, Any] = {"dot-disc": {"grid": {"learner.triangle": [1, 1]}}}
     assert len(study(families=families).runs) == 4  # the same choice twice is one choice
+    families = {"a__b": {"model": "mrn"}, "a": {"model": "mrn"}}
+    worlds: dict[str, Any] = {"b": {}, "c": {}}
+    assert study(families=families, worlds=worlds, tuning_seeds=[]).runs
+    with pytest.raises(ConfigError, match="2 runs would be called a__b__c__10__seed0"):
+        assert study(families=families, worlds={"c": {}, "b__c": {}}, tuning_seeds=[]).runs
+
+
+def test_a_study_does_not_depend_on_its_config_file(tmp_path: Path) -> None:
+    config = tmp_path / "base.yaml"
+    config.write_text("learner: {lr: 0.5}\n")
+    made = study(config=str(config), settings={})
+    folder = StudyFolder(tmp_path / "results")
+    folder.open(made)
+    (tmp_path / "results" / "runs").mkdir()
+    config.write_text("learner: {lr: 0.25}\n")
+    assert folder.read_study().runs == made.runs
+    with pytest.raises(ConfigError, match=r"learner\.lr was 0\.5, now 0\.25"):
+        folder.check(study(config=str(config), settings={}))
+    config.unlink()
+    assert folder.read_study().name == "test"
 
 
 def test_a_folder_goes_on_with_its_own_study_only(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "results")
-    folder.open(study())
+    folder.open(study(seeds=[5]))
+    folder.open(study())  # nothing has been computed: a mistake may be mended
     assert folder.read_study().runs == study().runs
+    (folder.path / "runs").mkdir()
     folder.open(study(seeds=[0, 1, 2], axis={"collector.trajectories": [10, 20, 30]}))  # it may grow
     with pytest.raises(ConfigError, match="__30__seed7, which this one does not plan"):
         folder.open(study())

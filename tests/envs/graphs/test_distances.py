@@ -49,7 +49,7 @@ def graph_of(edges: list[tuple[int, int]]) -> Graph:
 
 @given(EDGES)
 def test_search_against_the_textbook(edges: list[tuple[int, int]]) -> None:
-    graph = graph_of(edges)
+    graph = graph_of([*edges, (0, 1)])
     for source in range(graph.num_nodes):
         found = steps_from(graph.edges, source)
         assert np.where(found == FAR, np.inf, found).tolist() == slow_steps(graph, source)
@@ -88,11 +88,22 @@ def test_landmark_pairs(edges: list[tuple[int, int]], seed: int, share: float | 
         assert np.isinf(training.distances).sum() == round(share * 4)
 
 
+def test_validation_has_landmarks_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(300, size=3000), rng.integers(300, size=3000))
+    values = {"kind": "edge-list", "landmarks": 10, "pairs": 1000, "validation_pairs": 300, "validation_landmarks": 0.3}
+    training, validation = landmark_pairs(graph, GraphSettings.from_values(values, "test"))
+    # A landmark is in very many pairs of its side.
+    often = [set(np.flatnonzero(np.bincount(pairs.nodes.ravel()) > 40).tolist()) for pairs in (training, validation)]
+    assert (len(often[0]), len(often[1])) == (7, 3)
+    assert not often[0] & often[1]
+
+
 def test_both_directions_are_drawn_evenly() -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_edges(rng.integers(200, size=1000), rng.integers(200, size=1000))
     landmarks = rng.choice(graph.num_nodes, 10, replace=False)
-    pairs = Searches(graph, landmarks).sample(2000, None, rng)
+    pairs = Searches(graph, landmarks).sample("pairs", 2000, None, rng)
     away = np.isin(pairs.nodes[:, 0], landmarks).mean()
     assert 0.4 < away < 0.65
     assert len(np.unique(pairs.nodes)) == graph.num_nodes
@@ -184,6 +195,20 @@ def test_overlapping_splits_are_refused() -> None:
 
 # Edge lists
 
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"file": "web.txt"}, "for a file say kind=edge-list"),
+        ({"kind": "random-block", "nodes": 4}, "random-block needs at least 10"),
+        ({"kind": "edge-list", "walk": {"p": 1e6}}, "walk.p"),
+    ],
+)
+def test_settings_that_do_not_fit(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GraphSettings.from_values(values, "test")
+
+
 CYCLE = "".join(f"{node} {(node + 1) % 20}\n" for node in range(20))
 
 
@@ -201,6 +226,7 @@ def test_features_from_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(data.features, table, rtol=1e-6)
     source, target = data.training_pairs.T
     assert data.training_distances.tolist() == ((target - source) % 20).tolist()
+    assert data.names.tolist() == list(range(20))
     data.save(tmp_path / "first.npz")
     again = collect_graph(edge_list(tmp_path / "edges.txt", features=str(tmp_path / "first.npz"), split_seed=1))
     assert np.array_equal(again.features, data.features)
@@ -211,7 +237,8 @@ def test_features_from_files(tmp_path: Path) -> None:
     [
         ({"landmarks": 21}, "landmarks: 21 are wanted, but the graph has 20 nodes"),
         ({"file": None}, "file: kind=edge-list needs"),
-        ({"pairs": 10_000}, "10,000 with a way are wanted"),
+        ({"pairs": 10_000}, "^pairs: 10,000 with a way are wanted"),
+        ({"validation_pairs": 10_000}, "validation_pairs: 10,000 with a way are wanted"),
         ({"unreachable": 0.5}, "50 without a way are wanted"),
         ({"feature_size": 4}, r"needs \(20, 4\) floats"),
         ({"features": "nowhere.npy"}, r"nowhere\.npy cannot be read"),
