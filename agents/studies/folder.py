@@ -16,6 +16,7 @@ from qrl.common.files import atomic_write, read_text
 from qrl.common.settings import dump_yaml
 
 EVALUATION = "evaluation.json"
+LOCK = ".lock"
 
 
 class StudyFolder:
@@ -29,7 +30,7 @@ class StudyFolder:
         if self.study.is_file():
             if self.has_runs:  # else nothing has been computed yet, and a mistake may be mended
                 study.check_grown_from(self.read_study(), str(self.path))
-        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        elif self.path.exists() and (not self.path.is_dir() or any(each.name != LOCK for each in self.path.iterdir())):
             raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
 
     def open(self, study: Study) -> None:
@@ -47,7 +48,7 @@ class StudyFolder:
     def lock(self) -> Iterator[None]:
         """Keep a second sweep out."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
+        with (self.path / LOCK).open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
