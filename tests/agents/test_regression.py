@@ -21,6 +21,7 @@ from qrl import QModelSpec, make_q_model
 from qrl.common.errors import RunError
 from qrl.q_models.base import QModel
 from qrl.registry import list_q_models
+from tests.agents.worlds import short_run
 
 SPEC = QModelSpec(observation_dim=4, num_actions=1, discount=0.9)
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16]}
@@ -29,18 +30,10 @@ SMALL: dict[str, Any] = {"hidden_sizes": [16, 16]}
 def small_settings(run: Path | None = None, **changes: Any) -> GraphTrainSettings:
     values: dict[str, Any] = {
         "graph": {"kind": "random-block", "nodes": 30, "feature_size": 8},
-        "model": {"name": "iqe-sum", "params": SMALL | {"latent_size": 16}},
+        "model": changes.pop("model", {"name": "iqe-sum", "params": SMALL | {"latent_size": 16}}),
         "learner": {"batch_size": 64, "epochs": 0.01, "min_steps": 20, "lr": 1e-2},
-        "compile": "off",
-        "threads": 2,
-        "log_every": 3,
-        "evaluate_every": 10,
-        "checkpoint_every": 5,
-        "run": None if run is None else str(run),
     }
-    for key, value in changes.items():
-        values[key] = {**values[key], **value} if isinstance(value, dict) else value
-    return GraphTrainSettings.from_values(values, "test")
+    return GraphTrainSettings.from_values(short_run(run, values, changes), "test")
 
 
 class Given(nn.Module):

@@ -6,6 +6,7 @@ from typing import Any
 from agents.settings import TrainSettings
 from envs.collector import CollectorSettings, collect
 from envs.dataset import Dataset
+from qrl.common.settings import merge
 
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 
@@ -14,21 +15,19 @@ def corridor(trajectories: int = 40, layout: str = "corridor") -> Dataset:
     return collect(CollectorSettings(layout=layout, trajectories=trajectories, max_steps=30))
 
 
+def short_run(run: Path | None, values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Values for a run of some steps that logs and saves often; `changes` go into groups of `values`."""
+    common = {"compile": "off", "threads": 2, "log_every": 3, "evaluate_every": 10, "checkpoint_every": 5}
+    return merge({**common, **values, "run": None if run is None else str(run)}, changes)
+
+
 def small_settings(run: Path | None = None, **changes: Any) -> TrainSettings:
     """A run of 20 steps on the corridor."""
     values: dict[str, Any] = {
         "collector": {"layout": "corridor", "trajectories": 40, "max_steps": 30},
-        "model": {"name": "iqe-maxmean", "params": SMALL},
+        "model": {"name": "iqe-maxmean"},
         "learner": {"batch_size": 32, "epochs": 0.01, "min_steps": 20},
-        "compile": "off",
-        "threads": 2,
-        "log_every": 3,
-        "evaluate_every": 10,
-        "checkpoint_every": 5,
-        "run": None if run is None else str(run),
     }
-    for key, value in changes.items():
-        if isinstance(value, dict):
-            value = {**values.get(key, {}), **value}
-        values[key] = value
-    return TrainSettings.from_values(values, "test")
+    if "params" not in changes.get("model", {}):
+        values["model"]["params"] = SMALL
+    return TrainSettings.from_values(short_run(run, values, changes), "test")
