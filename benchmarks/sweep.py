@@ -10,16 +10,16 @@ from agents.studies.study import Study, StudySettings
 from agents.studies.sweep import sweep
 from benchmarks.measure import table
 
-RUNS, STEPS = 8, 1000
+FAMILIES, SEEDS, STEPS = ("euclidean", "l1", "spherical", "metric-mixture"), 2, 1000
 
 
 def _study() -> Study:
     values = {
         "config": "quick",
         "settings": {"model.width": 128, "learner.min_steps": STEPS, "compile": "off", "evaluate_every": STEPS},
-        "families": {"euclidean": {"settings": {"model.params.latent_size": 64}}},
+        "families": {name: {"settings": {"model.params.latent_size": 64}} for name in FAMILIES},
         "axis": {"collector.trajectories": [100]},
-        "seeds": list(range(RUNS)),
+        "seeds": list(range(SEEDS)),
     }
     return Study("benchmark", StudySettings.from_values(values, "benchmark"))
 
@@ -41,8 +41,8 @@ def main() -> str:
     one, two = _seconds(1), _seconds(2)
     rows = [["1 job", f"{one:.1f} s", "1.00"], ["2 jobs", f"{two:.1f} s", f"{two / one:.2f}"]]
     note = (
-        f"{RUNS} runs of {STEPS:,} steps of euclidean, width 128, one thread each; with collecting the data, starting "
-        "worker processes and evaluating. Half would be perfect; what is missing is the start of each worker and the "
-        "memory that both share."
+        f"{len(FAMILIES) * SEEDS} runs of {STEPS:,} steps of metric embeddings, width 128, one thread; with making "
+        "data and references, starting worker processes and evaluating. Half would be perfect; what is missing is data "
+        "and references, which are made before any run begins, the start of workers, and the memory that both share."
     )
     return table("Sweeps", ["jobs", "time", "share"], rows, note)
