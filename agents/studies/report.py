@@ -120,7 +120,7 @@ def comparisons_table(findings: Findings) -> str:
 def claims_table(decisions: list[Decision]) -> str:
     rows = [
         [
-            each.claim.text,
+            each.claim.text + (f" ({each.claim.metric})" if each.claim.metric else ""),
             _side(each.more_families, each.claim.at, each.claim.worlds),
             _number(each.more),
             _side(each.than_families, each.claim.than_at or each.claim.at, each.claim.worlds),
