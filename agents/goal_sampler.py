@@ -1,13 +1,13 @@
 """Batches of transitions with relabelled goals."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.sampler import Sampler
 from agents.settings import GoalSettings
 from envs.dataset import Dataset
 
@@ -26,10 +26,11 @@ class Batch:
     goal_actions: Tensor
 
 
-class GoalSampler:
-    """Draws batches from a dataset; all randomness comes from one generator, whose state can be saved."""
+class GoalSampler(Sampler):
+    """Draws batches from a dataset."""
 
     def __init__(self, dataset: Dataset, settings: GoalSettings, seed: int) -> None:
+        super().__init__(seed)
         self.settings = settings
         self.num_actions = dataset.header.spaces.num_actions
         self.states = dataset.states.astype(np.int64)
@@ -39,7 +40,6 @@ class GoalSampler:
         # The action taken at each place; the last state of a trajectory has none.
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions
-        self.rng = np.random.default_rng(seed)
 
     def sample(self, size: int) -> Batch:
         """`size` transitions, uniform with replacement, each with a goal."""
@@ -75,10 +75,3 @@ class GoalSampler:
         """The actions taken at `place`; a uniformly random one where a trajectory ends."""
         taken = self.actions[place]
         return np.where(taken < 0, self.rng.integers(self.num_actions, size=len(place)), taken)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The generator's state, as plain numbers and text."""
-        return dict(self.rng.bit_generator.state)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rng.bit_generator.state = state

@@ -20,8 +20,6 @@ __all__ = ["GraphTraining", "resume", "start", "train"]
 class GraphTraining(Training):
     SETTINGS = GraphTrainSettings
     DATASET = GraphDataset
-    COMMAND = "train-graph"
-    GROUP = "graph"
 
     @classmethod
     def collect(cls, settings: GraphTrainSettings) -> GraphDataset:

@@ -2,12 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from agents.sampler import Sampler
 from agents.settings import FitSettings
 from qrl.common.errors import TrainingError
 from qrl.q_models.base import QModel
@@ -38,14 +39,6 @@ class Loss(NamedTuple):
     value: Tensor
     parts: dict[str, Tensor]
     targets: Tensor
-
-
-class Sampler(Protocol):
-    """What draws batches; its state can be saved."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 SamplerT = TypeVar("SamplerT", bound=Sampler)

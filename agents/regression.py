@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from agents.learner import Encoded, Learner, Loss, triangle_regulariser
+from agents.sampler import Sampler
 from agents.settings import RegressionSettings
 from envs.graphs.landmarks import Pairs
 from qrl.q_models.base import QModel
@@ -21,13 +22,13 @@ from qrl.readouts import D_MIN
 _NODES_AT_ONCE, _PAIRS_AT_ONCE = 8192, 16384  # bounds of memory when nothing is learned
 
 
-class PairSampler:
-    """Draws training pairs, uniform with replacement; all randomness comes from one generator."""
+class PairSampler(Sampler):
+    """Draws training pairs, uniform with replacement."""
 
     def __init__(self, pairs: Pairs, discount: float, seed: int) -> None:
+        super().__init__(seed)
         self.nodes = pairs.nodes.astype(np.int64)
         self.targets = np.float32(discount) ** pairs.distances  # 0 where there is no way
-        self.rng = np.random.default_rng(seed)
 
     def sample(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
         """Sources, targets and discounted distances."""
@@ -38,12 +39,6 @@ class PairSampler:
     def sample_nodes(self, size: int) -> Tensor:
         """Nodes of random pairs."""
         return torch.from_numpy(self.nodes.reshape(-1)[self.rng.integers(self.nodes.size, size=size)])
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self.rng.bit_generator.state)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rng.bit_generator.state = state
 
 
 def regression_loss(

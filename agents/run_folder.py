@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from agents.settings import RunSettings
 from qrl.common.errors import FileError, RegistryError, RunError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.settings import dump_yaml, read_config
@@ -80,10 +81,10 @@ class RunFolder:
     def read_config(self) -> dict[str, Any]:
         return read_config(str(self.config))
 
-    def check_kind(self, group: str, command: str) -> None:
-        """Refuse a run of another command: it lacks this group of settings."""
-        if group not in self.read_config():
-            raise RunError(f"{self.path} is no run of {command}")
+    def check_kind(self, settings: type[RunSettings]) -> None:
+        """Refuse a run of another command."""
+        if settings.DATA not in self.read_config():
+            raise RunError(f"{self.path} is no run of {settings.COMMAND}")
 
     def read_facts(self) -> dict[str, Any]:
         try:

@@ -1,8 +1,9 @@
 """All settings of training runs. Nothing here imports torch, so that --help answers at once."""
 
 import math
+from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -94,6 +95,9 @@ class ModelSettings(Settings):
 class RunSettings(Settings):
     """What all training runs have in common."""
 
+    COMMAND: ClassVar[str]
+    DATA: ClassVar[str]  # the group of settings that data is made from, which no other command has
+
     dataset: str | None = Field(None, description="data file; without one, data is made as the other keys say")
     model: ModelSettings = Field(ModelSettings(), description="the Q-model")
     run: str | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
@@ -106,9 +110,9 @@ class RunSettings(Settings):
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
 
     @property
+    @abstractmethod
     def data_name(self) -> str:
         """What the data is called in the name of the run's folder, if it has no file."""
-        raise NotImplementedError
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -117,7 +121,8 @@ class RunSettings(Settings):
 
 
 class TrainSettings(RunSettings):
-    """Of train-agent."""
+    COMMAND = "train-agent"
+    DATA = "collector"
 
     collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
     learner: LearnerSettings = Field(LearnerSettings(), description="how it learns")
@@ -128,7 +133,8 @@ class TrainSettings(RunSettings):
 
 
 class GraphTrainSettings(RunSettings):
-    """Of train-graph."""
+    COMMAND = "train-graph"
+    DATA = "graph"
 
     graph: GraphSettings = Field(GraphSettings(), description="the graph and its pairs, as for collect-graph")
     learner: RegressionSettings = Field(RegressionSettings(), description="how it learns")

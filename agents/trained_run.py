@@ -38,7 +38,7 @@ class TrainedRun:
     ) -> "TrainedRun":
         """`dataset`: a file to take in place of the run's own."""
         folder = RunFolder.existing(run)
-        folder.check_kind("collector", "train-agent")
+        folder.check_kind(TrainSettings)
         agent, made = load_agent(folder, checkpoint, seed)
         config = TrainSettings.from_values(folder.read_config(), str(folder.config)).kept
         changed = differences(made.settings, config, config)

@@ -25,8 +25,6 @@ class AgentTraining(Training):
 
     SETTINGS = TrainSettings
     DATASET = Dataset
-    COMMAND = "train-agent"
-    GROUP = "collector"
 
     @classmethod
     def collect(cls, settings: TrainSettings) -> Dataset:

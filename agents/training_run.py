@@ -41,8 +41,6 @@ class Training(ABC):
 
     SETTINGS: ClassVar[type[RunSettings]]
     DATASET: ClassVar[type[Data]]
-    COMMAND: ClassVar[str]
-    GROUP: ClassVar[str]  # of settings that only this command has
 
     @classmethod
     @abstractmethod
@@ -85,7 +83,7 @@ class Training(ABC):
     def resume(cls, path: str | Path) -> tuple[RunFolder, Self]:
         """A run as its last checkpoint left it."""
         folder = RunFolder.existing(path)
-        folder.check_kind(cls.GROUP, cls.COMMAND)
+        folder.check_kind(cls.SETTINGS)
         settings = cls.SETTINGS.from_values(folder.read_config(), str(folder.config))
         folder.find_model(settings.model.name)
         training = cls.build(settings, cls.DATASET.load(folder.find_dataset()))

@@ -19,7 +19,7 @@ def main() -> None:
     cells = findings.cells()
     blocks = {
         "progress": progress(findings),
-        "claims": claims_table(findings.decisions()),
+        "claims": claims_table(findings),
         "improvement": comparisons_table(findings),
     }
     for place in findings.places:

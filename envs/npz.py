@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +42,7 @@ class Format(NamedTuple):
 Arrays = dict[str, NDArray[Any]]
 
 
-class Data:
+class Data(ABC):
     """Base of data that is kept in such a file: a dataclass with a field for each array, and a header.
 
     Its `validate` raises a DatasetError at the first thing that does not fit, so that invalid data does not exist.
@@ -61,8 +62,8 @@ class Data:
                 )
         self.validate()
 
-    def validate(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def validate(self) -> None: ...
 
     @property
     def arrays(self) -> Arrays:

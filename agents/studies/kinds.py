@@ -20,7 +20,6 @@ class Kind:
     """One of the commands that train, and how its runs are scored."""
 
     settings: type[RunSettings]
-    data: str  # group of settings from which data is made
     seeds: tuple[str, ...]  # settings that are the seed of a run
     metrics: dict[str, Metric]  # columns of the report; the first is what families are ranked by
     more_is_better: bool  # of the first metric
@@ -35,10 +34,9 @@ class Kind:
         return getattr(import_module(self.module), name)
 
 
-KINDS: dict[str, Kind] = {
-    "train-agent": Kind(
+_AGENTS, _GRAPHS = (
+    Kind(
         settings=TrainSettings,
-        data="collector",
         seeds=("seed", "collector.seed"),
         metrics={
             "success_rate": Metric("success"),
@@ -50,9 +48,8 @@ KINDS: dict[str, Kind] = {
         more_is_better=True,
         module="agents.studies.agent_runs",
     ),
-    "train-graph": Kind(
+    Kind(
         settings=GraphTrainSettings,
-        data="graph",
         seeds=("seed", "graph.split_seed"),
         metrics={
             "mse": Metric("MSE", 5),
@@ -65,4 +62,5 @@ KINDS: dict[str, Kind] = {
         more_is_better=False,
         module="agents.studies.graph_runs",
     ),
-}
+)
+KINDS = {kind.settings.COMMAND: kind for kind in (_AGENTS, _GRAPHS)}

@@ -46,9 +46,8 @@ def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
     comparisons = comparisons_table(findings)
     if comparisons:
         parts += [f"## How often {SUBJECT} is better", comparisons]
-    decisions = findings.decisions()
-    if decisions:
-        parts += ["## Claims", claims_table(decisions)]
+    if findings.study.settings.claims:
+        parts += ["## Claims", claims_table(findings)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -117,21 +116,23 @@ def comparisons_table(findings: Findings) -> str:
     return table(titles, rows) if rows else ""
 
 
-def claims_table(decisions: list[Decision]) -> str:
-    rows = [
-        [
-            each.claim.text + (f" ({each.claim.metric})" if each.claim.metric else ""),
-            _side(each.more_families, each.claim.at, each.claim.worlds),
-            _number(each.more),
-            _side(each.than_families, each.claim.than_at or each.claim.at, each.claim.worlds),
-            _number(each.than),
-            _number(each.difference) + _brackets(each.interval),
-            f"**{each.verdict}**" + (f" (margin {each.claim.margin:g})" if each.claim.margin else ""),
-        ]
-        for each in decisions
-    ]
+def claims_table(findings: Findings) -> str:
     titles = ["claim", "more", "mean", "than", "mean", "difference", "verdict"]
-    return table(titles, rows)
+    return table(titles, [_claim_row(findings, each) for each in findings.decisions()])
+
+
+def _claim_row(findings: Findings, decision: Decision) -> list[str]:
+    claim = decision.claim
+    digits = findings.kind.metrics[claim.metric or findings.kind.metric].digits
+    return [
+        claim.text + (f" ({claim.metric})" if claim.metric else ""),
+        _side(decision.more_families, claim.at, claim.worlds),
+        _number(decision.more, digits),
+        _side(decision.than_families, claim.than_at or claim.at, claim.worlds),
+        _number(decision.than, digits),
+        _number(decision.difference, digits) + _brackets(decision.interval, digits),
+        f"**{decision.verdict}**" + (f" (margin {claim.margin:g})" if claim.margin else ""),
+    ]
 
 
 def _side(families: list[str], values: list[float] | None, worlds: list[str] | None) -> str:

@@ -178,7 +178,6 @@ class PlannedRun:
     seed: int
     tuning: bool
     settings: RunSettings
-    data: Settings  # the part of the settings that its data is made from
 
     @property
     def name(self) -> str:
@@ -190,7 +189,8 @@ class PlannedRun:
     @property
     def data_name(self) -> str:
         """That of its dataset, which all runs share whose data is made in the same way."""
-        digest = hashlib.sha256(self.data.model_dump_json().encode()).hexdigest()[:12]
+        data: Settings = getattr(self.settings, self.settings.DATA)
+        digest = hashlib.sha256(data.model_dump_json().encode()).hexdigest()[:12]
         return f"{self.settings.data_name}__{digest}"
 
 
@@ -243,7 +243,7 @@ class Study:
                     decided = {"model.name": family.model or name, settings.axis_key: value}
                     values = merge(values, nest(decided | dict.fromkeys(settings.kind.seeds, seed)))
                     made = settings.kind.settings.from_values(values, f"study {self.name}, families.{name}")
-                    yield PlannedRun(name, label, place, seed, tuning, made, getattr(made, settings.kind.data))
+                    yield PlannedRun(name, label, place, seed, tuning, made)
 
     def _changes(self, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Nested settings, if none of them is decided for every run by the grid itself."""

@@ -1,7 +1,6 @@
 """A sweep: all runs of a study that are not yet finished. Kill it at any moment and start it again."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tqdm import tqdm
@@ -59,13 +58,7 @@ def _finished(folder: StudyFolder, study: Study, run: PlannedRun) -> bool:
     return True
 
 
-def sweep(
-    study: Study,
-    folder: StudyFolder,
-    backend: Backend,
-    plugins: tuple[str, ...] = (),
-    report: Callable[[str], None] = tqdm.write,
-) -> int:
+def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[str, ...] = ()) -> int:
     """Compute what is missing; returns the number of runs that failed twice."""
     with folder.lock():
         folder.open(study)
@@ -93,7 +86,7 @@ def sweep(
                         bar.update()
                         if error is not None:
                             failed += 1
-                            report(f"failed: {run.name}: {error.splitlines()[0]}")
+                            tqdm.write(f"failed: {run.name}: {error.splitlines()[0]}")
         finally:
             write_rows(gather(folder, study), folder.results)
     return failed

@@ -116,10 +116,7 @@ def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
     training = searches[0].sample("pairs", settings.pairs, settings.unreachable, rng)
     validation = searches[1].sample("validation_pairs", settings.validation_pairs, settings.unreachable, rng)
     # A pair of a landmark of one side with one of the other may be in both: it stays for training.
-    keys = [
-        pairs.nodes[:, 0].astype(np.int64) * graph.num_nodes + pairs.nodes[:, 1] for pairs in (training, validation)
-    ]
-    own = ~np.isin(keys[1], keys[0])
+    own = ~np.isin(validation.keys(graph.num_nodes), training.keys(graph.num_nodes))
     return [training, Pairs(validation.nodes[own], validation.distances[own])]
 
 

@@ -83,7 +83,7 @@ class GraphDataset(npz.Data):
             raise DatasetError("features: not all are finite numbers")
         for split, pairs in (("training", self.training), ("validation", self.validation)):
             self._check_pairs(split, pairs)
-        shared = np.intersect1d(self._keys(self.training_pairs), self._keys(self.validation_pairs))
+        shared = np.intersect1d(self.training.keys(self.num_nodes), self.validation.keys(self.num_nodes))
         if len(shared):
             source, target = divmod(int(shared[0]), self.num_nodes)
             raise DatasetError(
@@ -103,7 +103,3 @@ class GraphDataset(npz.Data):
         same = pairs.nodes[:, 0] == pairs.nodes[:, 1]
         if pairs.distances[same].any():
             raise DatasetError(f"{split}_distances: the distance of a node to itself must be 0")
-
-    def _keys(self, pairs: NDArray[np.int32]) -> NDArray[np.int64]:
-        keys: NDArray[np.int64] = pairs[:, 0].astype(np.int64) * self.num_nodes + pairs[:, 1]
-        return keys

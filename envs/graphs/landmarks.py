@@ -21,6 +21,11 @@ class Pairs(NamedTuple):
     nodes: NDArray[np.int32]  # (pairs, 2)
     distances: NDArray[np.float32]  # (pairs,), infinite where there is no way
 
+    def keys(self, num_nodes: int) -> NDArray[np.int64]:
+        """(pairs,): a number for each pair, by which pairs are compared."""
+        made: NDArray[np.int64] = self.nodes[:, 0].astype(np.int64) * num_nodes + self.nodes[:, 1]
+        return made
+
 
 def steps_from(edges: csr_array, source: int) -> NDArray[np.uint16]:
     """(nodes,): the number of edges on the shortest way from `source`."""
@@ -61,11 +66,10 @@ class Searches:
         without = round(share * count)
         parts = [self._draw(key, far, wanted, rng) for far, wanted in ((False, count - without), (True, without))]
         nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        keys = nodes[:, 0].astype(np.int64) * self.table.shape[1] + nodes[:, 1]
-        _, first = np.unique(keys, return_index=True)
+        pairs = Pairs(nodes, np.where(steps == FAR, np.inf, steps).astype(np.float32))
+        _, first = np.unique(pairs.keys(self.table.shape[1]), return_index=True)
         chosen = rng.permutation(first)
-        distances = np.where(steps == FAR, np.inf, steps).astype(np.float32)
-        return Pairs(nodes[chosen], distances[chosen])
+        return Pairs(pairs.nodes[chosen], pairs.distances[chosen])
 
     def _draw(
         self, key: str, far: bool, wanted: int, rng: np.random.Generator
