@@ -35,7 +35,7 @@ docs: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/coverage.npz --config demo --force
 	$(BIN)/inspect-dataset $(DEMO)/coverage.npz --picture docs/coverage.png --force
 	$(BIN)/python docs/heads.py
-	$(BIN)/python docs/study.py
+	$(BIN)/python docs/studies.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""The figure of a study: the first metric against the axis, a panel for each world, and a closer look at the best."""
+"""The figure of a study: the first metric against the axis, a panel for each world; or a ranking in one place."""
 
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,33 @@ _MARKERS = "osD^vPX*<>hp"
 
 
 def study_picture(findings: Findings, cells: list[Cell], path: Path) -> None:
+    figure = _ranking(findings, cells) if len(findings.places) == 1 else _lines(findings, cells)
+    seeds = len(findings.study.settings.seeds)
+    figure.suptitle(f"{findings.study.name}; bands: 95 % bootstrap intervals over {seeds} seeds")
+    save_figure(figure, path)
+
+
+def _ranking(findings: Findings, cells: list[Cell]) -> Figure:
+    """One place: a line for each choice of a family, the best on top."""
+    metric, sign = findings.kind.metric, 1 if findings.kind.more_is_better else -1
+    known = sorted((cell for cell in cells if metric in cell.means), key=lambda cell: sign * cell.means[metric])
+    figure = Figure(figsize=(9, 1.6 + 0.3 * len(known)), layout="constrained")
+    ax = figure.subplots()
+    for row, cell in enumerate(known):
+        if cell.interval is not None:
+            ax.plot(cell.interval, [row, row], color="C0", lw=6, alpha=0.3, solid_capstyle="butt")
+        ax.plot(cell.means[metric], row, "o", color="C0" if cell.chosen else "0.6")
+    ax.set_yticks(range(len(known)), [f"{cell.family} {f'({cell.choice})' if cell.choice else ''}" for cell in known])
+    if not findings.kind.more_is_better:
+        ax.set_xscale("log")
+    ax.set_xlabel(findings.kind.metrics[metric].title)
+    ax.set_title(f"{findings.study.settings.axis_name} {findings.places[0][1]:g}")
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def _lines(findings: Findings, cells: list[Cell]) -> Figure:
+    """A panel for each world: the metric against the axis."""
     worlds = list(findings.study.settings.worlds) or [""]
     panels = len(worlds) + (len(worlds) == 1)
     figure = Figure(figsize=(4 + 5 * panels, 7), layout="constrained")
@@ -35,9 +62,7 @@ def study_picture(findings: Findings, cells: list[Cell], path: Path) -> None:
     if len(worlds) == 1:
         _draw_best(axes[1], findings, [cell for cell in cells if cell.family not in REFERENCES], styles)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-    seeds = len(findings.study.settings.seeds)
-    figure.suptitle(f"{findings.study.name}; bands: 95 % bootstrap intervals over {seeds} seeds")
-    save_figure(figure, path)
+    return figure
 
 
 def _draw_best(ax: Axes, findings: Findings, cells: list[Cell], styles: dict[str, dict[str, Any]]) -> None:

@@ -41,6 +41,8 @@ def _csv(cells: list[Cell]) -> str:
 
 def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
     parts = [f"# Study {findings.study.name}", progress(findings), f"![{findings.kind.metric}]({picture})"]
+    if len(findings.places) > 1:
+        parts += ["## At a glance", overview_table(findings, cells)]
     for place in findings.places:
         parts += [f"## {place_title(findings, place)}", place_table(findings, place, cells)]
     comparisons = comparisons_table(findings)
@@ -84,6 +86,35 @@ def place_title(findings: Findings, place: Place) -> str:
     return f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:,g}"
 
 
+def overview_table(findings: Findings, cells: list[Cell]) -> str:
+    """The first metric of the chosen families in all places, from the best mean rank to the worst; the best is bold."""
+    metric, sign = findings.kind.metric, -1 if findings.kind.more_is_better else 1
+    digits = findings.kind.metrics[metric].digits
+    chosen = [cell for cell in cells if cell.chosen and metric in cell.means]
+    means = {(cell.family, cell.place): cell.means[metric] for cell in chosen}
+    ranks: dict[str, list[int]] = {cell.family: [] for cell in chosen}
+    best = {}
+    for place in findings.places:
+        ranked = sorted(
+            (family for family in ranks if (family, place) in means), key=lambda each: sign * means[each, place]
+        )
+        best[place] = ranked[:1]
+        for rank, family in enumerate(ranked, 1):
+            ranks[family].append(rank)
+    rows = [
+        [
+            family,
+            f"{sum(own) / len(own):.1f}",
+            *(
+                ("**{}**" if family in best[place] else "{}").format(_number(means.get((family, place)), digits))
+                for place in findings.places
+            ),
+        ]
+        for family, own in sorted(ranks.items(), key=lambda each: sum(each[1]) / len(each[1]))
+    ]
+    return table(["family", "mean rank", *(place_title(findings, place) for place in findings.places)], rows)
+
+
 def place_table(findings: Findings, place: Place, cells: list[Cell]) -> str:
     """Chosen families from best to worst, then the references."""
     kind = findings.kind
@@ -117,7 +148,8 @@ def comparisons_table(findings: Findings) -> str:
 
 
 def claims_table(findings: Findings) -> str:
-    titles = ["claim", "more", "mean", "than", "mean", "difference", "verdict"]
+    what = findings.kind.metrics[findings.kind.metric].title
+    titles = ["claim", f"more {what}", "mean", "than", "mean", "difference", "verdict"]
     return table(titles, [_claim_row(findings, each) for each in findings.decisions()])
 
 

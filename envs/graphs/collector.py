@@ -112,12 +112,14 @@ def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
     rng = _rng(settings.split_seed, 102)
     landmarks = rng.choice(graph.num_nodes, settings.landmarks, replace=False)
     held_out = min(settings.landmarks - 1, max(1, round(settings.validation_landmarks * settings.landmarks)))
-    searches = Searches(graph, landmarks[held_out:]), Searches(graph, landmarks[:held_out])
-    training = searches[0].sample("pairs", settings.pairs, settings.unreachable, rng)
-    validation = searches[1].sample("validation_pairs", settings.validation_pairs, settings.unreachable, rng)
-    # A pair of a landmark of one side with one of the other may be in both: it stays for training.
-    own = ~np.isin(validation.keys(graph.num_nodes), training.keys(graph.num_nodes))
-    return [training, Pairs(validation.nodes[own], validation.distances[own])]
+    own, others = landmarks[held_out:], landmarks[:held_out]
+    # A pair of a landmark of one side with one of the other could be in both, so it is in neither.
+    return [
+        Searches(graph, own, apart=others).sample("pairs", settings.pairs, settings.unreachable, rng),
+        Searches(graph, others, apart=own).sample(
+            "validation_pairs", settings.validation_pairs, settings.unreachable, rng
+        ),
+    ]
 
 
 def _read_features(path: str, graph: Graph, size: int) -> NDArray[np.float32]:

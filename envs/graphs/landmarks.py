@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 from tqdm import tqdm
 
-from envs.graphs.graph import Graph
+from envs.graphs.graph import Graph, Ids
 from qrl.common.errors import DatasetError
 
 FAR = np.uint16(2**16 - 1)  # stands for no way
@@ -44,37 +44,40 @@ def steps_from(edges: csr_array, source: int) -> NDArray[np.uint16]:
 
 
 class Searches:
-    """The distances from and to some landmarks."""
+    """The distances from and to some landmarks; pairs with a node of `apart` are never drawn."""
 
-    def __init__(self, graph: Graph, landmarks: NDArray[np.int64]) -> None:
+    def __init__(self, graph: Graph, landmarks: Ids, apart: Ids) -> None:
         self.landmarks = landmarks
+        self.apart = apart
         self.table = np.empty((2 * len(landmarks), graph.num_nodes), np.uint16)  # from each, then to each
         for row, landmark in enumerate(tqdm(landmarks, unit=" landmarks", disable=None, leave=False)):
             self.table[row] = steps_from(graph.edges, int(landmark))
             self.table[len(landmarks) + row] = steps_from(graph.reversed, int(landmark))
 
-    @property
-    def share_unreachable(self) -> float:
-        return float((self.table == FAR).mean())
-
     def sample(self, key: str, count: int, unreachable: float | None, rng: np.random.Generator) -> Pairs:
-        """`count` pairs; a share of `unreachable` has no way, by default as many as there happen to be.
+        """`count` different pairs; a share of `unreachable` has no way, by default as there are among all of them.
 
-        A pair of two landmarks that is drawn twice stays once. `key` names the setting in messages.
+        `key` names the setting in messages.
         """
-        share = self.share_unreachable if unreachable is None else unreachable
+        near, far = (np.array([len(self._others(row, far)) for row in range(len(self.table))]) for far in (False, True))
+        share = far.sum() / max(1, near.sum() + far.sum()) if unreachable is None else unreachable
         without = round(share * count)
-        parts = [self._draw(key, far, wanted, rng) for far, wanted in ((False, count - without), (True, without))]
+        parts = [self._draw(key, False, count - without, near, rng), self._draw(key, True, without, far, rng)]
         nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        pairs = Pairs(nodes, np.where(steps == FAR, np.inf, steps).astype(np.float32))
-        _, first = np.unique(pairs.keys(self.table.shape[1]), return_index=True)
-        chosen = rng.permutation(first)
-        return Pairs(pairs.nodes[chosen], pairs.distances[chosen])
+        order = rng.permutation(count)
+        return Pairs(nodes[order], np.where(steps == FAR, np.inf, steps).astype(np.float32)[order])
+
+    def _others(self, row: int, far: bool) -> Ids:
+        """The nodes that make a pair with the landmark of a row, with a way or, if `far`, without."""
+        found = (self.table[row] == FAR) == far
+        found[self.apart] = False
+        if row >= len(self.landmarks):
+            found[self.landmarks] = False  # this pair is in that landmark's own row
+        return np.flatnonzero(found)
 
     def _draw(
-        self, key: str, far: bool, wanted: int, rng: np.random.Generator
+        self, key: str, far: bool, wanted: int, per_row: Ids, rng: np.random.Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        per_row = ((self.table == FAR) == far).sum(1)
         total = int(per_row.sum())
         if wanted > total:
             what = "without a way" if far else "with a way"
@@ -88,7 +91,7 @@ class Searches:
         steps = np.empty(wanted, np.uint16)
         offset = 0
         for row, (begin, end) in enumerate(pairwise(borders)):
-            others = np.flatnonzero((self.table[row] == FAR) == far)[drawn[begin:end] - offset]
+            others = self._others(row, far)[drawn[begin:end] - offset]
             offset += int(per_row[row])
             towards = row >= len(self.landmarks)
             landmark = self.landmarks[row % len(self.landmarks)]

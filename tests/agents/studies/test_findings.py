@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from agents.studies.findings import Findings
-from agents.studies.report import markdown, place_table, write_report
+from agents.studies.pictures import study_picture
+from agents.studies.report import markdown, overview_table, place_table, write_report
 from agents.studies.study import Study, StudySettings
 from agents.studies.table import Row, matched, read_rows, write_rows
 from qrl.common.errors import FileError
@@ -70,6 +72,26 @@ def test_cells_by_hand() -> None:
     assert 0.6 <= cell.interval[0] < 0.75 < cell.interval[1] <= 0.9
     assert not cells["dot", "triangle=3", 10].chosen
     assert cells["oracle", "", 10].means["success_rate"] == 1
+
+
+def test_the_overview_ranks_families_over_all_places() -> None:
+    findings = Findings(study(), [each for each in rows() if (each.family, each.place[1]) != ("iqe-maxmean", 100)])
+    *_, first, second = overview_table(findings, findings.cells()).splitlines()
+    assert first == "| iqe-maxmean | 1.0 | **0.500** | - |"
+    assert second == "| dot | 1.5 | 0.400 | **0.650** |"
+
+
+def test_one_place_is_drawn_as_a_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr("agents.studies.pictures.save_figure", lambda figure, path: drawn.append(figure))
+    for axis in ([10, 100], [10]):
+        findings = Findings(study(axis={"collector.trajectories": axis}), rows())
+        study_picture(findings, findings.cells(), tmp_path / "figure.png")
+    lines, ranking = (figure.axes[0] for figure in drawn)
+    assert lines.get_xlabel() == "trajectories"
+    assert ranking.get_xlabel() == "success"
+    names = [label.get_text().strip() for label in ranking.get_yticklabels()]
+    assert names == ["dot (triangle=1)", "iqe-maxmean", "dot (triangle=3)", "oracle"]  # the best on top
 
 
 def test_improvement_by_hand() -> None:

@@ -80,12 +80,12 @@ def test_landmark_pairs(edges: list[tuple[int, int]], seed: int, share: float | 
     except DatasetError:
         reject()  # too few pairs with a way, or too few without
     exact = np.array([slow_steps(graph, source) for source in range(graph.num_nodes)])
-    for pairs in (training, validation):
+    for pairs, count in ((training, 4), (validation, 3)):
         assert pairs.distances.tolist() == exact[tuple(pairs.nodes.T)].tolist()
-        assert len(np.unique(pairs.nodes, axis=0)) == len(pairs.nodes)
+        assert len(np.unique(pairs.nodes, axis=0)) == len(pairs.distances) == count
+        if share is not None:
+            assert np.isinf(pairs.distances).sum() == round(share * count)
     assert not {*map(tuple, training.nodes.tolist())} & {*map(tuple, validation.nodes.tolist())}
-    if share is not None and len(training.distances) == 4:
-        assert np.isinf(training.distances).sum() == round(share * 4)
 
 
 def test_validation_has_landmarks_of_its_own() -> None:
@@ -99,11 +99,20 @@ def test_validation_has_landmarks_of_its_own() -> None:
     assert not often[0] & often[1]
 
 
+def test_all_pairs_of_the_landmarks_can_be_drawn() -> None:
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(50, size=200), rng.integers(50, size=200))
+    count, (own, others) = graph.num_nodes, rng.choice(graph.num_nodes, 8, replace=False).reshape(2, 4)
+    possible = [(a, b) for a in range(count) for b in range(count) if {a, b} & set(own) and not {a, b} & set(others)]
+    pairs = Searches(graph, own, apart=others).sample("pairs", len(possible), None, rng)
+    assert sorted(map(tuple, pairs.nodes.tolist())) == possible
+
+
 def test_both_directions_are_drawn_evenly() -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_edges(rng.integers(200, size=1000), rng.integers(200, size=1000))
     landmarks = rng.choice(graph.num_nodes, 10, replace=False)
-    pairs = Searches(graph, landmarks).sample("pairs", 2000, None, rng)
+    pairs = Searches(graph, landmarks, apart=landmarks[:0]).sample("pairs", 2000, None, rng)
     away = np.isin(pairs.nodes[:, 0], landmarks).mean()
     assert 0.4 < away < 0.65
     assert len(np.unique(pairs.nodes)) == graph.num_nodes

@@ -1,0 +1,132 @@
+"""A graph of the size of web-BerkStan through every stage: prints docs/graphs.md's table of times and memory.
+
+Run it with `python -m benchmarks.graph_scale`; some minutes. Each stage is a process of its own.
+"""
+
+import gzip
+import multiprocessing
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.graph_training import GraphTraining
+from agents.settings import GraphTrainSettings
+from benchmarks.measure import table
+from envs.graphs.collector import GraphSettings, collect_graph
+from envs.graphs.dataset import GraphDataset
+from envs.graphs.graph import read_edge_list
+from envs.graphs.landmarks import Searches
+from envs.graphs.node2vec import WalkSettings, node2vec
+
+NODES, EDGES = 685_230, 7_600_595  # those of web-BerkStan
+LANDMARKS, FEATURES, STEPS = 100, 128, 20
+
+
+def write_graph(path: Path) -> None:
+    """Edges that reach every node, most of them at a few that many lead to, as in the web."""
+    rng = np.random.default_rng(0)
+    keys = np.arange(NODES, dtype=np.int64) * NODES + rng.permutation(NODES)
+    while len(keys) < EDGES:
+        more = EDGES - len(keys)
+        sources, popular = rng.integers(NODES, size=more), (NODES * rng.random(more) ** 3).astype(np.int64)
+        near = (sources + rng.integers(1, 50, size=more)) % NODES
+        targets = np.where(rng.random(more) < 0.5, near, popular)
+        keys = np.unique(np.concatenate([keys, (sources * NODES + targets)[sources != targets]]))
+    keys = keys[keys // NODES != keys % NODES]
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"# Directed graph, synthetic\n# FromNodeId\tToNodeId\n")
+        for part in np.array_split(rng.permutation(keys), 100):
+            file.write("".join(f"{key // NODES}\t{key % NODES}\n" for key in part.tolist()).encode())
+
+
+def load(file: Path) -> str:
+    graph = read_edge_list(file)
+    return f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"
+
+
+def search(file: Path) -> str:
+    graph = read_edge_list(file)
+    landmarks = np.random.default_rng(0).choice(graph.num_nodes, LANDMARKS, replace=False)
+    begin = time.perf_counter()
+    Searches(graph, landmarks, apart=landmarks[:0])
+    return f"{time.perf_counter() - begin:.0f} s of it searching"
+
+
+def walks(file: Path) -> str:
+    settings = WalkSettings(walks=1)
+    features = node2vec(read_edge_list(file), FEATURES, settings, seed=0)
+    np.save(file.with_suffix(".npy"), features)
+    return f"{settings.walks} walk of {settings.length} nodes from each node; the default is {WalkSettings().walks}"
+
+
+def collect(file: Path) -> str:
+    settings = GraphSettings(
+        kind="edge-list",
+        file=str(file),
+        features=str(file.with_suffix(".npy")),
+        feature_size=FEATURES,
+        landmarks=LANDMARKS,
+    )
+    dataset = collect_graph(settings)
+    dataset.save(file.with_suffix(".npz"))
+    size = file.with_suffix(".npz").stat().st_size / 2**20
+    return f"{len(dataset.training_pairs):,} and {len(dataset.validation_pairs):,} pairs; a file of {size:,.0f} MiB"
+
+
+def train(file: Path) -> str:
+    settings = GraphTrainSettings.load("graphs/large", ["compile=off"])
+    training = GraphTraining.build(settings, GraphDataset.load(file.with_suffix(".npz")))
+    begin = time.perf_counter()
+    for _ in range(STEPS):
+        training.learner.update(training.sampler, with_metrics=False)
+    seconds = (time.perf_counter() - begin) / STEPS
+    begin = time.perf_counter()
+    training.evaluate()
+    return (
+        f"{seconds:.2f} s a step of iqe-maxmean, {time.perf_counter() - begin:.0f} s for scoring all validation pairs"
+    )
+
+
+def _stage(stage: Callable[[Path], str], file: Path, answer: Any) -> None:
+    begin = time.perf_counter()
+    told = stage(file)
+    seconds = time.perf_counter() - begin
+    # Not getrusage, which also counts the process that started this one.
+    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert peak is not None
+    answer.send((seconds, int(peak[1]) / 2**20, told))
+
+
+def main() -> str:
+    stages: dict[str, Callable[[Path], str]] = {
+        "load": load,
+        f"load, {LANDMARKS} landmarks both ways": search,
+        "load, node2vec": walks,
+        "collect-graph, with these features": collect,
+        f"load the data, {STEPS} training steps": train,
+    }
+    spawn = multiprocessing.get_context("spawn")
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "graph.txt.gz"
+        write_graph(file)
+        for name, stage in stages.items():
+            receiving, sending = spawn.Pipe(duplex=False)
+            process = spawn.Process(target=_stage, args=(stage, file, sending))
+            process.start()
+            sending.close()
+            seconds, peak, told = receiving.recv()
+            process.join()
+            rows.append([name, f"{seconds:.0f} s", f"{peak:.1f} GiB", told])
+            print(rows[-1], file=sys.stderr, flush=True)
+    return table("", ["stage", "time", "peak memory", ""], rows)
+
+
+if __name__ == "__main__":
+    print(main())
