@@ -35,6 +35,8 @@ docs: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/coverage.npz --config demo --force
 	$(BIN)/inspect-dataset $(DEMO)/coverage.npz --picture docs/coverage.png --force
 	$(BIN)/python docs/heads.py
+	for kind in dense sparse block; do $(BIN)/collect-graph $(DEMO)/$$kind.npz kind=random-$$kind \
+	  --picture docs/graphs/$$kind.png --force || exit 1; done
 	$(BIN)/python docs/studies.py
 
 bench: $(INSTALLED)

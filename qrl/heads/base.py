@@ -33,6 +33,9 @@ class Head(nn.Module):
         self._check(u, v)
         return self.reduction(self.transform(self.components(u, v)))
 
+    def extra_repr(self) -> str:
+        return f"input_size={self.input_size}"
+
     def _check(self, u: Tensor, v: Tensor) -> None:
         for name, latent in (("u", u), ("v", v)):
             if latent.ndim == 0 or latent.shape[-1] != self.input_size:

@@ -17,36 +17,46 @@ def _inverse_softplus(value: float) -> float:
 
 def angle(u: Tensor, v: Tensor) -> Tensor:
     """The angle between latents, 2 atan2(|u^ - v^|, |u^ + v^|): exact for small angles, where acos is not."""
-    u, v = F.normalize(u, dim=-1, eps=1e-12), F.normalize(v, dim=-1, eps=1e-12)
+    u, v = (latent / torch.linalg.vector_norm(latent, dim=-1, keepdim=True).clamp_min(1e-12) for latent in (u, v))
     difference = torch.linalg.vector_norm(u - v, dim=-1)
     return 2 * torch.atan2(difference, torch.linalg.vector_norm(u + v, dim=-1))
 
 
 class _Metric(Head):
+    """One component, which is the distance itself; some are so short that a sum of one number would show."""
+
     guaranteed_quasimetric = True
 
     def __init__(self, input_size: int) -> None:
         super().__init__(input_size)
         self.reduction = Sum()
 
-    def extra_repr(self) -> str:
-        return f"input_size={self.input_size}"
+    def distance(self, u: Tensor, v: Tensor) -> Tensor:
+        """(...): d(u, v)"""
+        raise NotImplementedError  # pragma: no cover
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return self.distance(u, v).unsqueeze(-1)
+
+    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        self._check(u, v)
+        return self.distance(u, v)
 
 
 @register_head("euclidean", family="metric")
 class Euclidean(_Metric):
     """|u - v|_2"""
 
-    def components(self, u: Tensor, v: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(u - v, dim=-1, keepdim=True)
+    def distance(self, u: Tensor, v: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(u - v, dim=-1)
 
 
 @register_head("l1", family="metric")
 class L1(_Metric):
     """|u - v|_1"""
 
-    def components(self, u: Tensor, v: Tensor) -> Tensor:
-        return (u - v).abs().sum(-1, keepdim=True)
+    def distance(self, u: Tensor, v: Tensor) -> Tensor:
+        return (u - v).abs().sum(-1)
 
 
 @register_head("spherical", family="metric")
@@ -57,19 +67,22 @@ class Spherical(_Metric):
         super().__init__(input_size)
         self.raw_scale = nn.Parameter(torch.tensor(_inverse_softplus(1.0)))
 
-    def components(self, u: Tensor, v: Tensor) -> Tensor:
-        return F.softplus(self.raw_scale) * angle(u, v).unsqueeze(-1)
+    def distance(self, u: Tensor, v: Tensor) -> Tensor:
+        return F.softplus(self.raw_scale) * angle(u, v)
 
 
 @register_head("metric-mixture", family="metric")
-class MetricMixture(_Metric):
+class MetricMixture(Head):
     """w1 |u - v|_2 + w2 |u - v|_1 + w3 angle(u, v), with w = softplus(raw) learned.
 
     w starts at 1, but for the l1 distance, which is about sqrt(n) times the Euclidean one, at 1 / sqrt(n).
     """
 
+    guaranteed_quasimetric = True
+
     def __init__(self, input_size: int) -> None:
         super().__init__(input_size)
+        self.reduction = Sum()
         start = [1.0, 1 / math.sqrt(input_size), 1.0]
         self.raw_weights = nn.Parameter(torch.tensor([_inverse_softplus(weight) for weight in start]))
 

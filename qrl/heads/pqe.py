@@ -59,7 +59,7 @@ class PQELH(_PQE):
         self.normalize = normalize
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
-        excess = self._by_component(F.relu(u - v))
+        excess = self._by_component((u - v).relu_())
         return -torch.expm1(-(excess.mean(-1) if self.normalize else excess.sum(-1)))
 
 

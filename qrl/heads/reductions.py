@@ -9,7 +9,7 @@ from qrl.common.names import unknown_name
 
 class Sum(nn.Module):
     def forward(self, components: Tensor) -> Tensor:
-        return components.squeeze(-1) if components.shape[-1] == 1 else components.sum(-1)
+        return components.sum(-1)
 
 
 class Mean(nn.Module):

@@ -11,9 +11,9 @@ from qrl.common.errors import ConfigError, ShapeError
 from qrl.heads import IQE
 from qrl.heads.interval_union import (
     _compared_ends,
+    _compared_length,
     _compiled,
-    _network_ends,
-    _network_length,
+    _earlier,
     compiled_interval_union,
     interval_union,
 )
@@ -134,41 +134,34 @@ def test_ties_are_deterministic() -> None:
 # The forms that are compiled, first as plain functions.
 
 
-def interval_first(latents: list[float]) -> Tensor:
-    return torch.tensor(latents, dtype=torch.float64).unsqueeze(-1)
+def compared(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The ends, after the two forms have agreed on the length."""
+    length, lefts, rights = _compared_ends(u, v, _earlier(u))
+    assert _compared_length(u, v, _earlier(u)).equal(length) or length.isnan().any()
+    return length, lefts, rights
 
 
 @pytest.mark.parametrize(("u", "v", "expected"), HAND_CASES)
-def test_sort_free_forms_by_hand(u: list[float], v: list[float], expected: float) -> None:
-    assert _network_length(interval_first(u), interval_first(v)).item() == expected
-    assert _compared_ends(interval_first(u), interval_first(v))[0].item() == expected
-    assert _network_ends(interval_first(u), interval_first(v))[0].item() == expected
+def test_sort_free_form_by_hand(u: list[float], v: list[float], expected: float) -> None:
+    assert compared(torch.tensor(u).double(), torch.tensor(v).double())[0].item() == expected
 
 
 @given(st.integers(1, 9).flatmap(lambda size: st.tuples(*[st.lists(ends, min_size=size, max_size=size)] * 2)))
-def test_sort_free_forms_equal_merging_intervals(latents: tuple[list[float], list[float]]) -> None:
-    u, v = (interval_first(latent) for latent in latents)
+def test_sort_free_form_equals_merging_intervals(latents: tuple[list[float], list[float]]) -> None:
+    u, v = (torch.tensor(latent, dtype=torch.float64) for latent in latents)
     expected = merged_length(*latents)
-    length, lefts, rights = _compared_ends(u, v)
+    length, lefts, rights = compared(u, v)
     assert length.item() == pytest.approx(expected, abs=1e-9)
-    length, places, marks = _network_ends(u, v)
-    assert length.item() == pytest.approx(expected, abs=1e-9)
-    assert sorted(places.flatten().tolist()) == [*range(len(u))]
-    marks = torch.zeros_like(u).scatter_(0, places.long(), marks)
-    back = [marks % 2, marks // 2]
-    assert (back[1] * v - back[0] * u).sum().item() == pytest.approx(expected, abs=1e-9)
-    assert back[0].sum() == back[1].sum()
-    assert _network_length(u, v).item() == pytest.approx(expected, abs=1e-9)
     # As many left ends as right ends, and ties give neither twice.
     assert lefts.sum() == rights.sum()
     assert (rights * v - lefts * u).sum().item() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("place", [0, 3, 7])
-def test_sort_free_forms_hide_no_nan(place: int) -> None:
-    u, v = randn(8, 5), randn(8, 5, seed=1)
-    u[place, 1] = v[place, 2] = float("nan")
-    for length in (_compared_ends(u, v)[0], _network_length(u, v), _network_ends(u, v)[0]):
+def test_sort_free_form_hides_no_nan(place: int) -> None:
+    u, v = randn(5, 8), randn(5, 8, seed=1)
+    u[1, place] = v[2, place] = float("nan")
+    for length in (compared(u, v)[0], _compared_length(u, v, _earlier(u))):
         assert length.isnan().tolist() == [False, True, True, False, False]
 
 
@@ -180,16 +173,16 @@ def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.Monkey
         return call
 
     monkeypatch.setattr(torch, "compile", broken)
-    call = _compiled.__wrapped__(_network_length)
+    call = _compiled.__wrapped__(_compared_length)
     u, v = randn(4, 3), randn(4, 3, seed=1)
     with pytest.warns(UserWarning, match=r"torch\.compile failed.*no Python\.h"):
-        first = call(u, v)
-    assert torch.equal(first, _network_length(u, v))
-    assert torch.equal(call(u, v), first)
+        first = call(u, v, _earlier(u))
+    assert torch.equal(first, _compared_length(u, v, _earlier(u)))
+    assert torch.equal(call(u, v, _earlier(u)), first)
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize(("intervals", "dtype"), [(4, torch.float64), (9, torch.float32)])  # compared, and sorted
+@pytest.mark.parametrize(("intervals", "dtype"), [(4, torch.float64), (9, torch.float32)])
 def test_compiled_union_equals_the_plain_one(intervals: int, dtype: torch.dtype) -> None:
     a = randn(6, 1, 3, intervals).to(dtype).requires_grad_()
     b = randn(1, 5, 3, intervals, seed=1).to(dtype).requires_grad_()
