@@ -1,12 +1,13 @@
-"""A graph of the size of web-BerkStan through every stage: prints docs/graphs.md's table of times and memory.
+"""A graph of the size of web-BerkStan through every stage: writes docs/graphs/scale.csv, with times and memory.
 
 Run it with `python -m benchmarks.graph_scale`; some minutes. Each stage is a process of its own.
 """
 
+import csv
 import gzip
+import io
 import multiprocessing
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,12 +18,12 @@ import numpy as np
 
 from agents.graph_training import GraphTraining
 from agents.settings import GraphTrainSettings
-from benchmarks.measure import table
 from envs.graphs.collector import GraphSettings, collect_graph
 from envs.graphs.dataset import GraphDataset
 from envs.graphs.graph import read_edge_list
 from envs.graphs.landmarks import Searches
 from envs.graphs.node2vec import WalkSettings, node2vec
+from qrl.common.files import atomic_write
 
 NODES, EDGES = 685_230, 7_600_595  # those of web-BerkStan
 LANDMARKS, FEATURES, STEPS = 100, 128, 20
@@ -103,7 +104,7 @@ def _stage(stage: Callable[[Path], str], file: Path, answer: Any) -> None:
     answer.send((seconds, int(peak[1]) / 2**20, told))
 
 
-def main() -> str:
+def main() -> None:
     stages: dict[str, Callable[[Path], str]] = {
         "load": load,
         f"load, {LANDMARKS} landmarks both ways": search,
@@ -112,7 +113,9 @@ def main() -> str:
         f"load the data, {STEPS} training steps": train,
     }
     spawn = multiprocessing.get_context("spawn")
-    rows = []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["stage", "time", "peak memory", "of this"])
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "graph.txt.gz"
         write_graph(file)
@@ -123,10 +126,11 @@ def main() -> str:
             sending.close()
             seconds, peak, told = receiving.recv()
             process.join()
-            rows.append([name, f"{seconds:.0f} s", f"{peak:.1f} GiB", told])
-            print(rows[-1], file=sys.stderr, flush=True)
-    return table("", ["stage", "time", "peak memory", ""], rows)
+            writer.writerow([name, f"{seconds:.0f} s", f"{peak:.1f} GiB", told])
+            print(text.getvalue().splitlines()[-1], flush=True)
+    with atomic_write(Path(__file__).parents[1] / "docs" / "graphs" / "scale.csv") as out:
+        out.write(text.getvalue().encode())
 
 
 if __name__ == "__main__":
-    print(main())
+    main()
