@@ -1,7 +1,7 @@
 """Refresh study.md and graphs.md from the results in the folders beside them: reports, and the blocks between marks.
 
-A mark such as `<!-- study claims -->` names a folder with results and a block; what stands up to `<!-- end -->` is
-replaced.
+A mark such as `<!-- study claims -->` names a folder with results and a block, or a table in it; what stands up to
+`<!-- end -->` is replaced.
 """
 
 import csv
@@ -32,17 +32,12 @@ class Results:
     def __init__(self, name: str) -> None:
         folder = StudyFolder(DOCS / name)
         study = folder.read_study()
-        self.path = folder.path
         self.findings = Findings(study, matched(study, read_rows(folder.results)))
         self.cells: list[Cell] = self.findings.cells()
-        write_report(self.findings, self.path)
+        write_report(self.findings, folder.path)
 
     def block(self, name: str) -> str:
         """`name`: what stands in a mark after the folder."""
-        if name.endswith(".csv"):
-            with (self.path / name).open() as file:
-                titles, *rows = csv.reader(file)
-            return table(titles, rows)
         for place in self.findings.places:
             if name == " ".join(("table", *filter(None, (place[0], f"{place[1]:g}")))):
                 return place_table(self.findings, place, self.cells)
@@ -56,8 +51,14 @@ def main() -> None:
 
     def refreshed(mark: re.Match[str]) -> str:
         folder, block = mark["folder"], mark["block"]
-        results = known[folder] = known.get(folder) or Results(folder)
-        return f"<!-- {folder} {block} -->\n\n{results.block(block)}\n\n<!-- end -->"
+        if block.endswith(".csv"):
+            with (DOCS / folder / block).open() as file:
+                titles, *rows = csv.reader(file)
+            text = table(titles, rows)
+        else:
+            results = known[folder] = known.get(folder) or Results(folder)
+            text = results.block(block)
+        return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 
     for page in (DOCS / "study.md", DOCS / "graphs.md"):
         text = MARK.sub(refreshed, page.read_text())
