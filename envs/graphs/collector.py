@@ -1,5 +1,6 @@
 """From settings to data: a random graph with all its pairs, or an edge list with pairs of landmarks."""
 
+import functools
 import zipfile
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -90,19 +91,29 @@ def _random(settings: GraphSettings) -> GraphDataset:
 
 # Edge lists
 
+# Kept, because the datasets of a study differ in nothing but their pairs.
+_walked = functools.lru_cache(maxsize=1)(node2vec)
+
+
+@functools.lru_cache(maxsize=1)
+def _graph(path: Path, changed: int) -> Graph:
+    """`changed`: when the file was; after another change it is read again."""
+    return read_edge_list(path)
+
 
 def _from_file(settings: GraphSettings) -> GraphDataset:
     if settings.file is None:
         raise ConfigError("file: kind=edge-list needs the file of the graph, as file=...")
-    graph = read_edge_list(settings.file)
+    path = Path(settings.file)
+    graph = _graph(path, path.stat().st_mtime_ns if path.exists() else 0)
     halves = landmark_pairs(graph, settings)
     if settings.features == "node2vec":
-        features = node2vec(graph, settings.feature_size, settings.walk, settings.seed)
+        features = _walked(graph, settings.feature_size, settings.walk, settings.seed)
     else:
         features = _read_features(settings.features, graph, settings.feature_size)
     unused = {"nodes", "fraction", "kind", "file"} | (set() if settings.features == "node2vec" else {"walk"})
-    used = settings.model_dump(mode="json", exclude=unused) | {"file": Path(settings.file).name}
-    return _dataset(graph, features, halves, f"the edge list {Path(settings.file).name}", used)
+    used = settings.model_dump(mode="json", exclude=unused) | {"file": path.name}
+    return _dataset(graph, features, halves, f"the edge list {path.name}", used)
 
 
 def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:

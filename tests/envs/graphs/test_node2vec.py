@@ -1,10 +1,13 @@
 """Random walks follow the edges with the right probabilities; features tell near from far."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from envs.graphs.collector import GraphSettings, collect_graph
+from envs.graphs.dataset import GraphDataset
 from envs.graphs.graph import Graph
 from envs.graphs.node2vec import WalkSettings, node2vec, walk
 
@@ -51,3 +54,20 @@ def test_near_nodes_have_near_features() -> None:
     likeness = unit @ unit.T
     apart = np.minimum((ring - ring[:, None]) % 30, (ring[:, None] - ring) % 30)
     assert likeness[apart == 1].mean() > likeness[apart > 5].mean() + 0.2
+
+
+def test_features_are_made_once_for_all_splits_of_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'qrl[graphs]'")
+    file = tmp_path / "ring.txt"
+
+    def collected(nodes: int, split_seed: int) -> GraphDataset:
+        text = "".join(f"{node} {(node + 1) % nodes}\n" for node in range(nodes))
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+        values = {"file": str(file), "kind": "edge-list", "feature_size": 4, "landmarks": 4, "split_seed": split_seed}
+        return collect_graph(GraphSettings.from_values(values | {"pairs": 20, "validation_pairs": 10}, "test"))
+
+    first, other, larger = collected(20, 0), collected(20, 1), collected(21, 0)
+    assert first.features is other.features
+    assert not np.array_equal(first.training_pairs, other.training_pairs)
+    assert larger.num_nodes == 21
