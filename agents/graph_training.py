@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from agents.observations import fit_scaling
-from agents.regression import METRICS, PairSampler, RegressionLearner, score_pairs
+from agents.regression import PairSampler, RegressionLearner, score_pairs
 from agents.seeds import derived_seed
 from agents.settings import GraphTrainSettings
 from agents.training_run import Metrics, Training, build_model, train
@@ -47,7 +47,7 @@ class GraphTraining(Training):
 
     @property
     def evaluated(self) -> list[str]:
-        return list(METRICS)
+        return list(self.SETTINGS.EVALUATED)
 
     def evaluate(self) -> Metrics:
         """On the validation pairs."""

@@ -76,16 +76,6 @@ class RegressionLearner(Learner[PairSampler, RegressionSettings]):
         return Loss(loss, parts, y)
 
 
-METRICS = {
-    "mse": "mean squared error of the discounted distance",
-    "l1_error": "mean |estimate - truth| of pairs with a way",
-    "l1_error_clipped": "the same with estimates cut to what a float can tell of D",
-    "no_way_estimate": "mean estimate of pairs without a way, which should be large",
-    "no_way_estimate_clipped": "the same with estimates cut",
-    "spearman": "rank correlation of estimate and truth of pairs with a way",
-}
-
-
 @torch.no_grad()
 def distances_of(model: QModel, features: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     """Estimated distances and discounted distances of (pairs, 2) nodes, each distinct node encoded once."""
@@ -105,7 +95,7 @@ def distances_of(model: QModel, features: Tensor, nodes: Tensor) -> tuple[Tensor
 
 
 def score_pairs(model: QModel, features: Tensor, pairs: Pairs) -> dict[str, float]:
-    """`METRICS` over the pairs; NaN for one that needs pairs of which there are none."""
+    """What train-graph evaluates, over the pairs; NaN for what needs pairs of which there are none."""
     nodes = torch.from_numpy(pairs.nodes.astype(np.int64)).to(features.device)
     estimate, discounted = (each.double().cpu().numpy() for each in distances_of(model, features, nodes))
     exact = pairs.distances.astype(np.float64)

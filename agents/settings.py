@@ -97,6 +97,7 @@ class RunSettings(Settings):
 
     COMMAND: ClassVar[str]
     DATA: ClassVar[str]  # the group of settings that data is made from, which no other command has
+    EVALUATED: ClassVar[dict[str, str]]  # what is measured against the truth, and what it means
 
     dataset: str | None = Field(None, description="data file; without one, data is made as the other keys say")
     model: ModelSettings = Field(ModelSettings(), description="the Q-model")
@@ -123,6 +124,11 @@ class RunSettings(Settings):
 class TrainSettings(RunSettings):
     COMMAND = "train-agent"
     DATA = "collector"
+    EVALUATED: ClassVar[dict[str, str]] = {
+        "success_rate": "share of all tasks that greedy planning solves",
+        "signed_error": "mean of estimate - truth over all pairs of states with a way",
+        "absolute_error": "mean of |estimate - truth| over the same",
+    }
 
     collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
     learner: LearnerSettings = Field(LearnerSettings(), description="how it learns")
@@ -135,6 +141,14 @@ class TrainSettings(RunSettings):
 class GraphTrainSettings(RunSettings):
     COMMAND = "train-graph"
     DATA = "graph"
+    EVALUATED: ClassVar[dict[str, str]] = {
+        "mse": "mean squared error of the discounted distance",
+        "l1_error": "mean of |estimate - truth| over pairs with a way",
+        "l1_error_clipped": "the same with estimates cut to what a float can tell of the discounted distance",
+        "no_way_estimate": "mean estimate of pairs without a way, which should be large",
+        "no_way_estimate_clipped": "the same with estimates cut",
+        "spearman": "rank correlation of estimate and truth over pairs with a way",
+    }
 
     graph: GraphSettings = Field(GraphSettings(), description="the graph and its pairs, as for collect-graph")
     learner: RegressionSettings = Field(RegressionSettings(), description="how it learns")

@@ -65,8 +65,8 @@ class AgentTraining(Training):
         return ["td", *(name for name, used in optional.items() if used)]
 
     @property
-    def evaluated(self) -> tuple[str, ...]:
-        return () if self.truth is None else ("success_rate", "signed_error", "absolute_error")
+    def evaluated(self) -> list[str]:
+        return [] if self.truth is None else list(self.SETTINGS.EVALUATED)
 
     def evaluate(self) -> Metrics:
         if self.truth is None:

@@ -51,6 +51,10 @@ def _parser(name: str, description: str | None, settings: type[RunSettings]) -> 
     parser.add_argument("--dry-run", action="store_true", help="say what would be trained and how long it would take")
     parser.add_argument("--force", action="store_true", help="delete the run that is in the folder")
     add_settings_arguments(parser, settings)
+    measured = "\n".join(f"  {name:<24} {meaning}" for name, meaning in settings.EVALUATED.items())
+    parser.epilog = (
+        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{measured}"
+    )
     return parser
 
 

@@ -5,13 +5,14 @@ import math
 from pathlib import Path
 
 from agents.graph_training import GraphTraining
-from agents.regression import METRICS
 from agents.run_folder import RunFolder
+from agents.settings import GraphTrainSettings
 from agents.studies.kinds import Numbers
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 
 TRAINING = GraphTraining
+METRICS = GraphTrainSettings.EVALUATED
 
 
 def evaluate(run: Path, out: Path) -> None:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from agents.graph_training import GraphTraining, resume, start, train
-from agents.regression import METRICS, PairSampler, RegressionLearner, regression_loss, score_pairs
+from agents.regression import PairSampler, RegressionLearner, regression_loss, score_pairs
 from agents.settings import GraphTrainSettings, RegressionSettings
 from agents.trained_run import TrainedRun
 from agents.training import AgentTraining
@@ -66,7 +66,7 @@ def test_scores_by_hand() -> None:
     assert found["no_way_estimate"] == pytest.approx((1000 - 5) / 2)
     assert found["no_way_estimate_clipped"] == pytest.approx(math.log(1e-13) / math.log(0.9) / 2)
     assert found["spearman"] == pytest.approx(math.sqrt(3) / 2)  # ranks 1, 2, 3 against 1.5, 1.5, 3
-    assert list(found) == list(METRICS)
+    assert list(found) == list(GraphTrainSettings.EVALUATED)
     none = score_pairs(Given(), features, Pairs(pairs.nodes[3:], pairs.distances[3:]))  # type: ignore[arg-type]
     assert math.isnan(none["l1_error"])
     assert math.isnan(none["spearman"])
@@ -148,7 +148,7 @@ def finish(folder: Any, training: GraphTraining) -> list[dict[str, float]]:
 def test_resume_is_exact(changes: dict[str, Any], tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     rows = finish(*start(small_settings(whole, **changes)))
-    assert set(METRICS) <= set(rows[-1])
+    assert set(GraphTrainSettings.EVALUATED) <= set(rows[-1])
     steps = iter(range(100))
     folder, training = start(small_settings(parts, **changes))
     for _ in train(folder, training, stop=lambda: next(steps) >= 7):
