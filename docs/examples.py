@@ -1,7 +1,7 @@
 """Learned against true distances of some pairs of a large graph, there and back, with the names of its nodes.
 
-python docs/examples.py OUT.csv EDGES NAMES RUN ...: NAMES has the name of node i in line i, from 0; all runs have one
-dataset. Of the validation pairs of some distances those are shown whose two nodes are both met most often.
+python docs/examples.py OUT.csv EDGES NAMES RUN ...: NAMES, gzipped, has the name of node i in line i, from 0; all runs
+have one dataset. Of the validation pairs of some distances those are shown whose two nodes are both met most often.
 """
 
 import csv
@@ -28,7 +28,8 @@ def main(out: str, edges: str, names_file: str, *runs: str) -> None:
         names = np.array(file.read().splitlines())[graph.names]
     data = GraphDataset.load(RunFolder.existing(runs[0]).find_dataset())
     met = np.bincount(graph.edges.indices, minlength=graph.num_nodes)  # how many edges lead to a node
-    models = {RunFolder(run).read_config()["model"]["name"]: agents.load(run) for run in runs}
+    assert np.array_equal(data.names, graph.names), "the runs are of another graph"
+    models = {Path(run).name.partition("__")[0]: agents.load(run) for run in runs}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["from", "to", "true distance", *models])
@@ -36,6 +37,8 @@ def main(out: str, edges: str, names_file: str, *runs: str) -> None:
     for distance in DISTANCES:
         pairs = data.validation_pairs[data.validation_distances == distance]
         pairs = pairs[~np.isin(pairs, list(used)).any(1)]  # other nodes every time
+        if not len(pairs):
+            continue
         one, other = pairs[met[pairs].min(1).argmax()].tolist()
         used |= {one, other}
         for source, target in ((one, other), (other, one)):
@@ -44,8 +47,8 @@ def main(out: str, edges: str, names_file: str, *runs: str) -> None:
             estimates = (model.distance(here, there, 0, 0) for model in models.values())
             truth = "no way" if steps == FAR else str(steps)
             writer.writerow([names[source], names[target], truth, *(f"{estimate:.1f}" for estimate in estimates)])
-    with atomic_write(Path(out)) as file:
-        file.write(text.getvalue().encode())
+    with atomic_write(Path(out)) as target_file:
+        target_file.write(text.getvalue().encode())
 
 
 main(*sys.argv[1:])

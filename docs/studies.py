@@ -23,7 +23,7 @@ from agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
 
 DOCS = Path(__file__).parent
-MARK = re.compile(r"<!-- (?P<folder>[\w/-]+) (?P<block>[\w. -]+) -->\n.*?<!-- end -->", re.DOTALL)
+MARK = re.compile(r"<!-- (?P<folder>[\w/-]+) (?P<block>[\w. -]+) -->\n(?:(?!<!--).)*<!-- end -->", re.DOTALL)
 
 
 class Results:
@@ -61,7 +61,9 @@ def main() -> None:
         return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 
     for page in (DOCS / "study.md", DOCS / "graphs.md"):
-        text = MARK.sub(refreshed, page.read_text())
+        text = page.read_text()
+        assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelt or not closed"
+        text = MARK.sub(refreshed, text)
         with atomic_write(page) as file:
             file.write(text.encode())
 

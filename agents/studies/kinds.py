@@ -21,6 +21,7 @@ class Kind:
 
     settings: type[RunSettings]
     seeds: tuple[str, ...]  # settings that are the seed of a run
+    drawn: str  # what a seed draws of the data
     metrics: dict[str, Metric]  # columns of the report; the first is what families are ranked by
     more_is_better: bool  # of the first metric
     module: str  # with the torch part of it: TRAINING, evaluate, read_numbers, references
@@ -38,6 +39,7 @@ _AGENTS, _GRAPHS = (
     Kind(
         settings=TrainSettings,
         seeds=("seed", "collector.seed"),
+        drawn="data",
         metrics={
             "success_rate": Metric("success"),
             "spl": Metric("SPL"),
@@ -51,6 +53,7 @@ _AGENTS, _GRAPHS = (
     Kind(
         settings=GraphTrainSettings,
         seeds=("seed", "graph.split_seed"),
+        drawn="pairs for training",
         metrics={
             "mse": Metric("MSE", 5),
             "l1_error": Metric("abs. error, with a way", 2),

@@ -33,12 +33,13 @@ def _ranking(findings: Findings, cells: list[Cell]) -> Figure:
     for row, cell in enumerate(known):
         if cell.interval is not None:
             ax.plot(cell.interval, [row, row], color="C0", lw=6, alpha=0.3, solid_capstyle="butt")
-        ax.plot(cell.means[metric], row, "o", color="C0" if cell.chosen else "0.6")
-    ax.set_yticks(range(len(known)), [f"{cell.family} {f'({cell.choice})' if cell.choice else ''}" for cell in known])
+        ax.plot(cell.means[metric], row, "o", color="C0" if cell.chosen else "0.6" if cell.choice else "k")
+    ax.set_yticks(range(len(known)), [_label(cell) for cell in known])
     if not findings.kind.more_is_better:
         ax.set_xscale("log")
     ax.set_xlabel(findings.kind.metrics[metric].title)
-    ax.set_title(f"{findings.study.settings.axis_name} {findings.places[0][1]:g}")
+    world, value = findings.places[0]
+    ax.set_title(f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:g}")
     ax.grid(alpha=0.3)
     return figure
 
@@ -94,13 +95,17 @@ def _draw_family(ax: Axes, findings: Findings, cells: list[Cell], style: dict[st
             continue
         x, y = [cell.place[1] for cell in own], [cell.means[metric] for cell in own]
         if own[0].chosen:
-            ax.plot(x, y, lw=2, ms=6, label=own[0].family + (f" ({choice})" if choice else ""), **style)
+            ax.plot(x, y, lw=2, ms=6, label=_label(own[0]), **style)
             bands = [cell.interval for cell in own if cell.interval is not None]
             if len(bands) == len(own):
                 low, high = np.transpose(bands)
                 ax.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)
         elif with_choices:
             ax.plot(x, y, lw=0.6, color=style["color"], ls=style["ls"])
+
+
+def _label(cell: Cell) -> str:
+    return cell.family + (f" ({cell.choice})" if cell.choice else "")
 
 
 def _draw_reference(ax: Axes, findings: Findings, cells: list[Cell]) -> None:

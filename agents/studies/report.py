@@ -57,10 +57,11 @@ def progress(findings: Findings) -> str:
     settings = findings.study.settings
     runs = [row for row in findings.rows if row.purpose != "reference"]
     complete = sum(row.status == "complete" for row in runs)
+    tuned = ", ".join(map(str, settings.tuning_seeds))
     lines = [
         f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds, each with its own "
-        "data, start values and batches; in brackets 95 % bootstrap intervals over these seeds. Choices are those that "
-        f"do best on other seeds ({', '.join(map(str, settings.tuning_seeds)) or 'none'}).",
+        f"{findings.kind.drawn}, start values and batches; in brackets 95 % bootstrap intervals over these seeds."
+        + (f" Choices are those that do best on other seeds ({tuned})." if tuned else ""),
         *(
             [f"**Not tuned yet**, so that the first choice stands: {', '.join(findings.untuned)}."]
             if findings.untuned
@@ -148,16 +149,16 @@ def comparisons_table(findings: Findings) -> str:
 
 
 def claims_table(findings: Findings) -> str:
-    what = findings.kind.metrics[findings.kind.metric].title
-    titles = ["claim", f"more {what}", "mean", "than", "mean", "difference", "verdict"]
+    titles = ["claim", "more", "mean", "than", "mean", "difference", "verdict"]
     return table(titles, [_claim_row(findings, each) for each in findings.decisions()])
 
 
 def _claim_row(findings: Findings, decision: Decision) -> list[str]:
     claim = decision.claim
-    digits = findings.kind.metrics[claim.metric or findings.kind.metric].digits
+    metric = findings.kind.metrics[claim.metric or findings.kind.metric]
+    digits = metric.digits
     return [
-        claim.text + (f" ({claim.metric})" if claim.metric else ""),
+        f"{claim.text} ({metric.title})",
         _side(decision.more_families, claim.at, claim.worlds),
         _number(decision.more, digits),
         _side(decision.than_families, claim.than_at or claim.at, claim.worlds),

@@ -91,13 +91,13 @@ def _random(settings: GraphSettings) -> GraphDataset:
 
 # Edge lists
 
-# Kept, because the datasets of a study differ in nothing but their pairs.
+# Kept as long as the process, because the datasets of a study differ in nothing but their pairs.
 _walked = functools.lru_cache(maxsize=1)(node2vec)
 
 
 @functools.lru_cache(maxsize=1)
 def _graph(path: Path, changed: int) -> Graph:
-    """`changed`: when the file was; after another change it is read again."""
+    """`changed`: the time of the file's last change; after another it is read again."""
     return read_edge_list(path)
 
 
@@ -105,7 +105,10 @@ def _from_file(settings: GraphSettings) -> GraphDataset:
     if settings.file is None:
         raise ConfigError("file: kind=edge-list needs the file of the graph, as file=...")
     path = Path(settings.file)
-    graph = _graph(path, path.stat().st_mtime_ns if path.exists() else 0)
+    try:
+        graph = _graph(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
     halves = landmark_pairs(graph, settings)
     if settings.features == "node2vec":
         features = _walked(graph, settings.feature_size, settings.walk, settings.seed)
@@ -117,17 +120,17 @@ def _from_file(settings: GraphSettings) -> GraphDataset:
 
 
 def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
-    """Training and validation pairs, disjoint, each with landmarks of its own."""
+    """Training and validation pairs, each with landmarks of its own, which are in no pair of the other side."""
     if settings.landmarks > graph.num_nodes:
         raise ConfigError(f"landmarks: {settings.landmarks:,} are wanted, but the graph has {graph.num_nodes:,} nodes")
     rng = _rng(settings.split_seed, 102)
     landmarks = rng.choice(graph.num_nodes, settings.landmarks, replace=False)
     held_out = min(settings.landmarks - 1, max(1, round(settings.validation_landmarks * settings.landmarks)))
-    own, others = landmarks[held_out:], landmarks[:held_out]
+    ours, theirs = landmarks[held_out:], landmarks[:held_out]
     # A pair of a landmark of one side with one of the other could be in both, so it is in neither.
     return [
-        Searches(graph, own, apart=others).sample("pairs", settings.pairs, settings.unreachable, rng),
-        Searches(graph, others, apart=own).sample(
+        Searches(graph, ours, apart=theirs).sample("pairs", settings.pairs, settings.unreachable, rng),
+        Searches(graph, theirs, apart=ours).sample(
             "validation_pairs", settings.validation_pairs, settings.unreachable, rng
         ),
     ]

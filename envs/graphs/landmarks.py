@@ -59,10 +59,11 @@ class Searches:
 
         `key` names the setting in messages.
         """
-        near, far = (np.array([len(self._others(row, far)) for row in range(len(self.table))]) for far in (False, True))
-        share = far.sum() / max(1, near.sum() + far.sum()) if unreachable is None else unreachable
+        rows = range(len(self.table))
+        reached, missed = (np.array([len(self._others(row, far)) for row in rows]) for far in (False, True))
+        share = missed.sum() / max(1, reached.sum() + missed.sum()) if unreachable is None else unreachable
         without = round(share * count)
-        parts = [self._draw(key, False, count - without, near, rng), self._draw(key, True, without, far, rng)]
+        parts = [self._draw(key, False, count - without, reached, rng), self._draw(key, True, without, missed, rng)]
         nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = rng.permutation(count)
         return Pairs(nodes[order], np.where(steps == FAR, np.inf, steps).astype(np.float32)[order])
@@ -76,7 +77,7 @@ class Searches:
         return np.flatnonzero(found)
 
     def _draw(
-        self, key: str, far: bool, wanted: int, per_row: Ids, rng: np.random.Generator
+        self, key: str, far: bool, wanted: int, per_row: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         total = int(per_row.sum())
         if wanted > total:

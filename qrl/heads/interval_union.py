@@ -1,4 +1,4 @@
-"""How much of the line a union of intervals covers: the plain form, and the same compiled."""
+"""How much of the line a union of intervals covers: the plain form, which sorts, and one to be compiled."""
 
 import functools
 import warnings
@@ -22,7 +22,10 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
 
 
 def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
-    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at its first use."""
+    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at its first use.
+
+    Of equal ends another one may get the gradient.
+    """
     return _Union.apply(u, v, True)  # type: ignore[no-untyped-call]
 
 
@@ -32,8 +35,8 @@ class _Union(torch.autograd.Function):
         u, v = u.detach(), v.detach()  # the compiler looks at .grad, and warns where there can be none
         compiled = compiled and u.shape[-1] <= _MAX_COMPARED
         if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
-            return _compiled(_compared_length)(u, v, _earlier(u)) if compiled else _walk_length(*_sort(u, v)[:2])
-        value, lefts, rights = _compiled(_compared_ends)(u, v, _earlier(u)) if compiled else _sorted_ends(u, v)
+            return _compiled(_compared_length, _sorted_length)(u, v) if compiled else _sorted_length(u, v)
+        value, lefts, rights = _compiled(_compared_ends, _sorted_ends)(u, v) if compiled else _sorted_ends(u, v)
         ctx.shapes = u.shape, v.shape  # type: ignore[attr-defined]
         ctx.save_for_backward(lefts, rights)
         return value
@@ -65,7 +68,8 @@ def _interval_first(x: Tensor) -> Tensor:
     return x.movedim(-1, 0).contiguous()
 
 
-def _walk_length(lefts: Sequence[Tensor], rights: Sequence[Tensor]) -> Tensor:
+def _sorted_length(u: Tensor, v: Tensor) -> Tensor:
+    lefts, rights, _ = _sort(u, v)
     furthest = torch.maximum(lefts[0], rights[0])
     length = furthest - lefts[0]
     for left, right in zip(lefts[1:], rights[1:], strict=True):
@@ -100,6 +104,7 @@ def _sorted_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 # The compiled form compares all intervals with all: no sort, so that all is one loop over memory as it lies.
 
 _MAX_COMPARED = 64  # with more intervals there is less to gain, and compiling takes minutes
+_MAX_SHAPES = 256
 
 
 def _earlier(x: Tensor) -> Tensor:
@@ -135,20 +140,22 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled; where that fails, as without the headers that it needs, the function itself."""
+def _compiled(function: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled; where that fails, as without the headers that it needs, `plain`."""
     # One loop over memory, however many operations it has: by default the compiler cuts it at 64.
     compiled = torch.compile(function, dynamic=False, options={"max_fusion_size": 2**20})
+    # Every shape has a kernel of its own. By default the ninth would run uncompiled, and without a word.
+    torch._dynamo.config.recompile_limit = max(_MAX_SHAPES, torch._dynamo.config.recompile_limit)
     works = True
 
-    def call(*tensors: Tensor) -> Any:
+    def call(u: Tensor, v: Tensor) -> Any:
         nonlocal works
         if works:
             try:
-                return compiled(*tensors)
+                return compiled(u, v, _earlier(u))
             except Exception as error:  # whatever the compiler or its cache runs into
                 works = False
                 warnings.warn(f"torch.compile failed, so the plain form is used: {error}", stacklevel=2)
-        return function(*tensors)
+        return plain(u, v)
 
     return call

@@ -23,7 +23,9 @@ def angle(u: Tensor, v: Tensor) -> Tensor:
 
 
 class _Metric(Head):
-    """One component, which is the distance itself; some are so short that a sum of one number would show."""
+    """One component, which is the distance itself: so `forward` skips transform and sum, which would be a good part of
+    the time.
+    """
 
     guaranteed_quasimetric = True
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from agents.studies.findings import Findings
-from agents.studies.pictures import study_picture
+from agents.studies.pictures import _ranking, study_picture
 from agents.studies.report import markdown, overview_table, place_table, write_report
 from agents.studies.study import Study, StudySettings
 from agents.studies.table import Row, matched, read_rows, write_rows
@@ -90,8 +90,22 @@ def test_one_place_is_drawn_as_a_ranking(tmp_path: Path, monkeypatch: pytest.Mon
     lines, ranking = (figure.axes[0] for figure in drawn)
     assert lines.get_xlabel() == "trajectories"
     assert ranking.get_xlabel() == "success"
-    names = [label.get_text().strip() for label in ranking.get_yticklabels()]
+    names = [label.get_text() for label in ranking.get_yticklabels()]
     assert names == ["dot (triangle=1)", "iqe-maxmean", "dot (triangle=3)", "oracle"]  # the best on top
+
+
+def test_a_ranking_where_less_is_better() -> None:
+    errors = {"iqe-maxmean": 0.1, "dot": 0.2}
+    graphs = study(
+        command="train-graph",
+        axis={"graph.fraction": [0.5]},
+        families={"iqe-maxmean": {}, "dot": {"model": "dot-disc"}},
+    )
+    made = [row(name, 0, 0, None, value=0.5, numbers={"mse": mse}) for name, mse in errors.items()]
+    findings = Findings(graphs, made)
+    (ax,) = _ranking(findings, findings.cells()).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["dot", "iqe-maxmean"]
+    assert ax.get_xscale() == "log"
 
 
 def test_improvement_by_hand() -> None:
@@ -185,6 +199,8 @@ def test_worlds_of_claims_and_less_is_better() -> None:
     for world, best in (("a", "iqe-maxmean"), ("b", "dot")):
         table = place_table(findings, (world, 10), findings.cells())
         assert table.splitlines()[2].startswith(f"| {best} |")
+    overview = overview_table(findings, findings.cells()).splitlines()
+    assert "| iqe-maxmean | 1.5 | **0.31000** | 0.71000 |" in overview
     choices = {"iqe-maxmean": {"grid": {"learner.lr": [1, 2]}}, "dot": {"model": "dot-disc"}}
     assert Findings(study(**settings | {"families": choices}), made).chosen["iqe-maxmean"] == "lr=2"
 

@@ -173,12 +173,28 @@ def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.Monkey
         return call
 
     monkeypatch.setattr(torch, "compile", broken)
-    call = _compiled.__wrapped__(_compared_length)
+    call = _compiled.__wrapped__(_compared_length, lambda u, v: u + v)
     u, v = randn(4, 3), randn(4, 3, seed=1)
     with pytest.warns(UserWarning, match=r"torch\.compile failed.*no Python\.h"):
-        first = call(u, v, _earlier(u))
-    assert torch.equal(first, _compared_length(u, v, _earlier(u)))
-    assert torch.equal(call(u, v, _earlier(u)), first)
+        first = call(u, v)
+    assert torch.equal(first, u + v)
+    assert torch.equal(call(u, v), first)
+
+
+def test_very_many_intervals_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrl.heads.interval_union._compiled", lambda *_: pytest.fail("compiled"))
+    u, v = randn(3, 65), randn(3, 65, seed=1).requires_grad_()
+    assert compiled_interval_union(u, v).equal(interval_union(u, v))
+    with torch.no_grad():
+        assert compiled_interval_union(u, v).equal(interval_union(u, v))
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
+def test_many_shapes_stay_compiled(caplog: pytest.LogCaptureFixture) -> None:
+    with torch.no_grad():
+        for size in range(2, 12):
+            compiled_interval_union(randn(size, 2), randn(size, 2, seed=1))
+    assert "recompile_limit" not in caplog.text
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")

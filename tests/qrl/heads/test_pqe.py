@@ -11,7 +11,7 @@ from qrl.heads import PQEGG, PQELH
 from qrl.heads.deep_linear import DeepLinear, DiscountedMixture, DistanceMixture
 from qrl.heads.poisson_race import poisson_race, probability_equal, probability_one_more
 
-RATES = [0, 1e-8, 1e-4, 0.03, 0.3, 1, 2, 10, 30, 90, 110, 400]
+RATES = [0, 1e-8, 1e-4, 0.03, 0.3, 0.49, 1, 2, 10, 30, 90, 110, 400]
 
 
 def doubles(*values: float) -> Tensor:
