@@ -60,10 +60,11 @@ def search(file: Path) -> str:
 
 
 def walks(file: Path) -> str:
-    settings = WalkSettings(walks=1)
+    settings = WalkSettings(walks=1, length=10)
     features = node2vec(read_edge_list(file), FEATURES, settings, seed=0)
     np.save(file.with_suffix(".npy"), features)
-    return f"{settings.walks} walk of {settings.length} nodes from each node; the default is {WalkSettings().walks}"
+    whole = WalkSettings()
+    return f"{settings.walks} walk of {settings.length} nodes from each node; the default is {whole.walks} of {whole.length}"
 
 
 def collect(file: Path) -> str:
