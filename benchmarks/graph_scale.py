@@ -64,7 +64,7 @@ def walks(file: Path) -> str:
     features = node2vec(read_edge_list(file), FEATURES, settings, seed=0)
     np.save(file.with_suffix(".npy"), features)
     whole = WalkSettings()
-    return f"{settings.walks} walk of {settings.length} nodes from each node; the default is {whole.walks} of {whole.length}"
+    return f"{settings.walks} walk of {settings.length} nodes from each; the default is {whole.walks} of {whole.length}"
 
 
 def collect(file: Path) -> str:
