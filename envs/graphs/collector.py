@@ -31,8 +31,13 @@ class GraphSettings(Settings):
     file: str | None = Field(None, description="edge-list: the file, plain or gzipped, two node ids a line")
     landmarks: int = Field(100, ge=2, description="edge-list: nodes whose distances from and to all others are found")
     pairs: int = Field(2_500_000, ge=1, description="edge-list: training pairs")
-    validation_pairs: int = Field(150_000, ge=1, description="edge-list: validation pairs, of landmarks of their own")
-    validation_landmarks: float = Field(0.2, gt=0, lt=1, description="edge-list: share of the landmarks for validation")
+    validation_pairs: int = Field(150_000, ge=1, description="edge-list: validation pairs")
+    validation_landmarks: float = Field(
+        0,
+        ge=0,
+        lt=1,
+        description="edge-list: share of the landmarks that only validation has, to see what unseen ones cost",
+    )
     unreachable: float | None = Field(
         None, ge=0, le=1, description="edge-list: share of pairs without a way; by default as they come"
     )
@@ -120,20 +125,21 @@ def _from_file(settings: GraphSettings) -> GraphDataset:
 
 
 def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
-    """Training and validation pairs, each with landmarks of its own, which are in no pair of the other side."""
+    """Training and validation pairs, of the same landmarks or each of its own."""
     if settings.landmarks > graph.num_nodes:
         raise ConfigError(f"landmarks: {settings.landmarks:,} are wanted, but the graph has {graph.num_nodes:,} nodes")
     rng = _rng(settings.split_seed, 102)
     landmarks = rng.choice(graph.num_nodes, settings.landmarks, replace=False)
+    wanted = {"pairs": settings.pairs, "validation_pairs": settings.validation_pairs}
+    if settings.validation_landmarks == 0:
+        return Searches(graph, landmarks, apart=landmarks[:0]).sample(wanted, settings.unreachable, rng)
     held_out = min(settings.landmarks - 1, max(1, round(settings.validation_landmarks * settings.landmarks)))
     ours, theirs = landmarks[held_out:], landmarks[:held_out]
+    made = []
     # A pair of a landmark of one side with one of the other could be in both, so it is in neither.
-    return [
-        Searches(graph, ours, apart=theirs).sample("pairs", settings.pairs, settings.unreachable, rng),
-        Searches(graph, theirs, apart=ours).sample(
-            "validation_pairs", settings.validation_pairs, settings.unreachable, rng
-        ),
-    ]
+    for (key, count), own, apart in zip(wanted.items(), (ours, theirs), (theirs, ours), strict=True):
+        made += Searches(graph, own, apart).sample({key: count}, settings.unreachable, rng)
+    return made
 
 
 def _read_features(path: str, graph: Graph, size: int) -> NDArray[np.float32]:

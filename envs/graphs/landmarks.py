@@ -1,5 +1,6 @@
 """Exact distances of a large graph for pairs with a landmark: one breadth-first search from it, one towards it."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -54,19 +55,25 @@ class Searches:
             self.table[row] = steps_from(graph.edges, int(landmark))
             self.table[len(landmarks) + row] = steps_from(graph.reversed, int(landmark))
 
-    def sample(self, key: str, count: int, unreachable: float | None, rng: np.random.Generator) -> Pairs:
-        """`count` different pairs; a share of `unreachable` has no way, by default as there are among all of them.
+    def sample(self, wanted: Mapping[str, int], unreachable: float | None, rng: np.random.Generator) -> list[Pairs]:
+        """For each key so many pairs, all of them different.
 
-        `key` names the setting in messages.
+        A share of `unreachable` has no way, by default as there are among all. The keys name settings in messages.
         """
         rows = range(len(self.table))
         reached, missed = (np.array([len(self._others(row, far)) for row in rows]) for far in (False, True))
         share = missed.sum() / max(1, reached.sum() + missed.sum()) if unreachable is None else unreachable
-        without = round(share * count)
-        parts = [self._draw(key, False, count - without, reached, rng), self._draw(key, True, without, missed, rng)]
-        nodes, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = rng.permutation(count)
-        return Pairs(nodes[order], np.where(steps == FAR, np.inf, steps).astype(np.float32)[order])
+        without = np.array([round(share * count) for count in wanted.values()])
+        groups = []
+        for far, per_row, counts in ((False, reached, list(wanted.values()) - without), (True, missed, without)):
+            drawn = self._draw(" + ".join(wanted), far, int(counts.sum()), per_row, rng)
+            groups.append([np.split(each, np.cumsum(counts)[:-1]) for each in drawn])
+        made = []
+        for index, count in enumerate(wanted.values()):
+            nodes, distances = (np.concatenate([group[part][index] for group in groups]) for part in (0, 1))
+            order = rng.permutation(count)
+            made.append(Pairs(nodes[order], distances[order]))
+        return made
 
     def _others(self, row: int, far: bool) -> Ids:
         """The nodes that make a pair with the landmark of a row, with a way or, if `far`, without."""
@@ -76,9 +83,8 @@ class Searches:
             found[self.landmarks] = False  # this pair is in that landmark's own row
         return np.flatnonzero(found)
 
-    def _draw(
-        self, key: str, far: bool, wanted: int, per_row: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+    def _draw(self, key: str, far: bool, wanted: int, per_row: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
+        """Pairs in random order."""
         total = int(per_row.sum())
         if wanted > total:
             what = "without a way" if far else "with a way"
@@ -99,4 +105,5 @@ class Searches:
             nodes[begin:end, 0] = others if towards else landmark
             nodes[begin:end, 1] = landmark if towards else others
             steps[begin:end] = self.table[row, others]
-        return nodes, steps
+        order = rng.permutation(wanted)
+        return Pairs(nodes[order], np.where(far, np.inf, steps[order]).astype(np.float32))

@@ -70,11 +70,19 @@ def test_all_pairs_against_floyd_and_warshall(kind: str, seed: int, nodes: int) 
     assert len(data.training_pairs) == round(0.7 * nodes**2)
 
 
-@given(edges=EDGES, seed=st.integers(0, 1000), share=st.sampled_from([None, 0.0, 0.3]))
-def test_landmark_pairs(edges: list[tuple[int, int]], seed: int, share: float | None) -> None:
+@given(
+    edges=EDGES,
+    seed=st.integers(0, 1000),
+    share=st.sampled_from([None, 0.0, 0.3]),
+    validation_landmarks=st.sampled_from([0, 0.3]),
+)
+def test_landmark_pairs(
+    edges: list[tuple[int, int]], seed: int, share: float | None, validation_landmarks: float
+) -> None:
     graph = graph_of([*edges, (0, 1), (1, 2), (10, 2)])
     values = {"kind": "edge-list", "landmarks": 3, "pairs": 4, "validation_pairs": 3, "split_seed": seed}
-    settings = GraphSettings.from_values(values | {"unreachable": share}, "test")
+    changes = {"unreachable": share, "validation_landmarks": validation_landmarks}
+    settings = GraphSettings.from_values(values | changes, "test")
     try:
         training, validation = landmark_pairs(graph, settings)
     except DatasetError:
@@ -88,15 +96,18 @@ def test_landmark_pairs(edges: list[tuple[int, int]], seed: int, share: float | 
     assert not {*map(tuple, training.nodes.tolist())} & {*map(tuple, validation.nodes.tolist())}
 
 
-def test_validation_has_landmarks_of_its_own() -> None:
+@pytest.mark.parametrize(("share", "sizes"), [(0, (10, 10)), (0.3, (7, 3))])
+def test_validation_may_have_landmarks_of_its_own(share: float, sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_edges(rng.integers(300, size=3000), rng.integers(300, size=3000))
-    values = {"kind": "edge-list", "landmarks": 10, "pairs": 1000, "validation_pairs": 300, "validation_landmarks": 0.3}
-    training, validation = landmark_pairs(graph, GraphSettings.from_values(values, "test"))
+    values = {"kind": "edge-list", "landmarks": 10, "pairs": 1000, "validation_pairs": 300}
+    settings = GraphSettings.from_values(values | {"validation_landmarks": share}, "test")
     # A landmark is in very many pairs of its side.
-    often = [set(np.flatnonzero(np.bincount(pairs.nodes.ravel()) > 40).tolist()) for pairs in (training, validation)]
-    assert (len(often[0]), len(often[1])) == (7, 3)
-    assert not often[0] & often[1]
+    training, validation = (
+        set(np.flatnonzero(np.bincount(pairs.nodes.ravel()) > 20).tolist()) for pairs in landmark_pairs(graph, settings)
+    )
+    assert (len(training), len(validation)) == sizes
+    assert training == validation if share == 0 else not training & validation
 
 
 def test_all_pairs_of_the_landmarks_can_be_drawn() -> None:
@@ -104,7 +115,7 @@ def test_all_pairs_of_the_landmarks_can_be_drawn() -> None:
     graph = Graph.from_edges(rng.integers(50, size=200), rng.integers(50, size=200))
     count, (own, others) = graph.num_nodes, rng.choice(graph.num_nodes, 8, replace=False).reshape(2, 4)
     possible = [(a, b) for a in range(count) for b in range(count) if {a, b} & set(own) and not {a, b} & set(others)]
-    pairs = Searches(graph, own, apart=others).sample("pairs", len(possible), None, rng)
+    (pairs,) = Searches(graph, own, apart=others).sample({"pairs": len(possible)}, None, rng)
     assert sorted(map(tuple, pairs.nodes.tolist())) == possible
 
 
@@ -112,7 +123,7 @@ def test_both_directions_are_drawn_evenly() -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_edges(rng.integers(200, size=1000), rng.integers(200, size=1000))
     landmarks = rng.choice(graph.num_nodes, 10, replace=False)
-    pairs = Searches(graph, landmarks, apart=landmarks[:0]).sample("pairs", 2000, None, rng)
+    (pairs,) = Searches(graph, landmarks, apart=landmarks[:0]).sample({"pairs": 2000}, None, rng)
     away = np.isin(pairs.nodes[:, 0], landmarks).mean()
     assert 0.4 < away < 0.65
     assert len(np.unique(pairs.nodes)) == graph.num_nodes
@@ -246,9 +257,10 @@ def test_features_from_files(tmp_path: Path) -> None:
     [
         ({"landmarks": 21}, "landmarks: 21 are wanted, but the graph has 20 nodes"),
         ({"file": None}, "file: kind=edge-list needs"),
-        ({"pairs": 10_000}, "^pairs: 10,000 with a way are wanted"),
-        ({"validation_pairs": 10_000}, "validation_pairs: 10,000 with a way are wanted"),
-        ({"unreachable": 0.5}, "50 without a way are wanted"),
+        ({"pairs": 10_000}, r"^pairs \+ validation_pairs: 10,020 with a way are wanted"),
+        ({"pairs": 10_000, "validation_landmarks": 0.2}, "^pairs: 10,000 with a way are wanted"),
+        ({"validation_pairs": 10_000, "validation_landmarks": 0.2}, "^validation_pairs: 10,000 with a way are wanted"),
+        ({"unreachable": 0.5}, "60 without a way are wanted"),
         ({"feature_size": 4}, r"needs \(20, 4\) floats"),
         ({"features": "nowhere.npy"}, r"nowhere\.npy cannot be read"),
     ],
