@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -217,7 +217,13 @@ class Study:
     def resolved(self) -> dict[str, Any]:
         """The study without reference to any other file, for its folder."""
         values = self.settings.model_dump(exclude={"out", "config"}, exclude_defaults=True)
-        return {"name": self.name, **values, "settings": self.base}
+        # A config may have what the grid decides anyway; settings may not.
+        return {"name": self.name, **values, "settings": _without(self.base, self._decided)}
+
+    @property
+    def _decided(self) -> list[str]:
+        """The keys that are decided for every run by the grid itself."""
+        return ["run", "dataset", "threads", "model.name", self.settings.axis_key, *self.settings.kind.seeds]
 
     @cached_property
     def runs(self) -> list[PlannedRun]:
@@ -248,7 +254,7 @@ class Study:
     def _changes(self, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Nested settings, if none of them is decided for every run by the grid itself."""
         nested = nest(values)
-        for key in ("run", "dataset", "threads", "model.name", self.settings.axis_key, *self.settings.kind.seeds):
+        for key in self._decided:
             *parents, last = key.split(".")
             inside: Any = nested
             for parent in parents:
@@ -274,6 +280,15 @@ class Study:
                 raise ConfigError(
                     f"{place} holds another study: in {run.name}, {'; '.join(changed)}; use another out=..."
                 )
+
+
+def _without(values: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings without some dotted keys."""
+    return {
+        key: _without(value, keys, f"{prefix}{key}.") if isinstance(value, Mapping) else value
+        for key, value in values.items()
+        if f"{prefix}{key}" not in keys
+    }
 
 
 def nest(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -164,6 +164,16 @@ def test_a_study_does_not_depend_on_its_config_file(tmp_path: Path) -> None:
     assert folder.read_study().name == "test"
 
 
+def test_a_config_may_have_what_the_grid_decides(tmp_path: Path) -> None:
+    config = tmp_path / "base.yaml"
+    config.write_text("{seed: 3, model: {name: mrn, width: 7}, collector: {trajectories: 5, seed: 4}}\n")
+    made = study(config=str(config), settings={})
+    assert made.runs[0].settings.model.width == 7
+    folder = StudyFolder(tmp_path / "results")
+    folder.open(made)
+    assert folder.read_study().runs == made.runs
+
+
 def test_a_folder_goes_on_with_its_own_study_only(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "results")
     folder.open(study(seeds=[5]))
