@@ -47,7 +47,8 @@ def _ranking(findings: Findings, cells: list[Cell]) -> Figure:
 def _lines(findings: Findings, cells: list[Cell]) -> Figure:
     """A panel for each world: the metric against the axis."""
     worlds = list(findings.study.settings.worlds) or [""]
-    panels = len(worlds) + (len(worlds) == 1)
+    closer = len(worlds) == 1 and len(findings.chosen) > BEST
+    panels = len(worlds) + closer
     figure = Figure(figsize=(4 + 5 * panels, 7), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     styles = {family: _style(number) for number, family in enumerate(findings.chosen)}
@@ -60,7 +61,7 @@ def _lines(findings: Findings, cells: list[Cell]) -> Figure:
         _frame(ax, findings, findings.study.settings.values, world or "all families; thin lines: every choice")
         if findings.kind.more_is_better:
             ax.set_ylim(-0.03, 1.03)
-    if len(worlds) == 1:
+    if closer:
         _draw_best(axes[1], findings, [cell for cell in cells if cell.family not in REFERENCES], styles)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
