@@ -292,4 +292,4 @@ def test_a_study_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert report([str(tmp_path / "results")]) == 0
     out = capsys.readouterr().out
     assert "## block, fraction 0.6" in out
-    assert "| metrics fit worse | euclidean at 0.6, block |" in out
+    assert "| metrics fit worse (MSE) | euclidean at 0.6, block |" in out
