@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import multiprocessing
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import numpy as np
 
 from agents.graph_training import GraphTraining
 from agents.settings import GraphTrainSettings
+from benchmarks.measure import peak_memory
 from envs.graphs.collector import GraphSettings, collect_graph
 from envs.graphs.dataset import GraphDataset
 from envs.graphs.graph import read_edge_list
@@ -98,11 +98,7 @@ def train(file: Path) -> str:
 def _stage(stage: Callable[[Path], str], file: Path, answer: Any) -> None:
     begin = time.perf_counter()
     told = stage(file)
-    seconds = time.perf_counter() - begin
-    # Not getrusage, which also counts the process that started this one.
-    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert peak is not None
-    answer.send((seconds, int(peak[1]) / 2**20, told))
+    answer.send((time.perf_counter() - begin, peak_memory(), told))
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""Times as medians of alternating runs, so that a noisy machine is noisy for all alike."""
+"""Times as medians of alternating runs, so that a noisy machine is noisy for all alike; memory; tables."""
 
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +37,14 @@ def matrix_rate(size: int = 2048) -> float:
     """GFLOP/s of a float32 matrix product: what the machine can do."""
     a, b, out = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
     return 2 * size**3 / milliseconds({"product": lambda: torch.mm(a, b, out=out)}, rounds=9)["product"] / 1e6
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in GiB."""
+    # Not getrusage, which also counts the process that started this one.
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) / 2**20
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:

@@ -142,15 +142,13 @@ def _evaluation(ax: Any) -> str:
 
 
 _RUN = """
-import re
-from pathlib import Path
+from benchmarks.measure import peak_memory
 from benchmarks.training_step import paper_training
 training = paper_training("iqe-maxmean", {compiled})
 for _ in range({steps}):
     training.learner.update(training.sampler, False)
 training.evaluate() if {steps} > 1 else None
-# Not getrusage, which also counts the process that started this one.
-print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 2**20)
+print(peak_memory())
 """
 
 
