@@ -18,10 +18,10 @@ from qrl.readouts import D_MIN
 class Encoded:
     """The encodings of some states, each distinct one computed once."""
 
-    def __init__(self, model: QModel, observations: Tensor, states: Tensor, count: bool = False) -> None:
+    def __init__(self, model: QModel, observations: Tensor, states: Tensor) -> None:
         self.model = model
         self.ids, counts = torch.unique(states, return_counts=True)
-        self.rows = model.encode(observations.index_select(0, self.ids), counts if count else None)
+        self.rows = model.encode(observations.index_select(0, self.ids), counts)
 
     def discounted(self, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor) -> Tensor:
         places, targets = torch.searchsorted(self.ids, states), torch.searchsorted(self.ids, goals)

@@ -59,7 +59,7 @@ def mbold_loss(
             goals.append(triplets.states[target])
             goal_actions.append(triplets.actions[target])
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
-    encoded = Encoded(model, observations, torch.cat([s, g]), count=True)
+    encoded = Encoded(model, observations, torch.cat([s, g]))
     if settings.conservative == 0 and triplets is None:
         chosen = encoded.discounted(s, a, g, b)
         return _td_loss(chosen, y)

@@ -54,7 +54,7 @@ def regression_loss(
         x, between, z = triplets
         # Asked together with the batch: one encoding and one update of statistics.
         source, target = torch.cat([source, x, between, x]), torch.cat([target, between, z, z])
-    encoded = Encoded(model, features, torch.cat([source, target]), count=True)
+    encoded = Encoded(model, features, torch.cat([source, target]))
     nothing = torch.zeros_like(source)
     predicted = encoded.discounted(source, nothing, target, nothing)
     fit = F.mse_loss(predicted[: len(y)], y.to(predicted.dtype))

@@ -1,6 +1,6 @@
 """The baselines: what the fast forms are compared with, written as plainly as the formulas are.
 
-A test compares one whole step of the learner with `naive_step`, so this is also the reference for its correctness.
+A test compares one whole step of the learner with `NaiveLearner`, so this is also the reference for its correctness.
 """
 
 import copy

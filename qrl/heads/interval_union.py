@@ -1,14 +1,14 @@
 """How much of the line a union of intervals covers: the plain form, which sorts, and one to be compiled."""
 
 import functools
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
+
+from qrl.compiling import Compiled
 
 
 def interval_union(u: Tensor, v: Tensor) -> Tensor:
@@ -32,11 +32,10 @@ def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
 class _Union(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, u: Tensor, v: Tensor, compiled: bool) -> Tensor:
-        u, v = u.detach(), v.detach()  # the compiler looks at .grad, and warns where there can be none
         compiled = compiled and u.shape[-1] <= _MAX_COMPARED
         if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
-            return _compiled(_compared_length, _sorted_length)(u, v) if compiled else _sorted_length(u, v)
-        value, lefts, rights = _compiled(_compared_ends, _sorted_ends)(u, v) if compiled else _sorted_ends(u, v)
+            return _compiled_length(u, v, _earlier(u)) if compiled else _sorted_length(u, v)
+        value, lefts, rights = _compiled_ends(u, v, _earlier(u)) if compiled else _sorted_ends(u, v)
         ctx.shapes = u.shape, v.shape  # type: ignore[attr-defined]
         ctx.save_for_backward(lefts, rights)
         return value
@@ -104,7 +103,6 @@ def _sorted_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 # The compiled form compares all intervals with all: no sort, so that all is one loop over memory as it lies.
 
 _MAX_COMPARED = 64  # with more intervals there is less to gain, and compiling takes minutes
-_MAX_SHAPES = 256
 
 
 def _earlier(x: Tensor) -> Tensor:
@@ -139,23 +137,7 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
     return reached
 
 
-@functools.cache
-def _compiled(function: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled; where that fails, as without the headers that it needs, `plain`."""
-    # One loop over memory, however many operations it has: by default the compiler cuts it at 64.
-    compiled = torch.compile(function, dynamic=False, options={"max_fusion_size": 2**20})
-    # Every shape has a kernel of its own. By default the ninth would run uncompiled, and without a word.
-    torch._dynamo.config.recompile_limit = max(_MAX_SHAPES, torch._dynamo.config.recompile_limit)
-    works = True
-
-    def call(u: Tensor, v: Tensor) -> Any:
-        nonlocal works
-        if works:
-            try:
-                return compiled(u, v, _earlier(u))
-            except Exception as error:  # whatever the compiler or its cache runs into
-                works = False
-                warnings.warn(f"torch.compile failed, so the plain form is used: {error}", stacklevel=2)
-        return plain(u, v)
-
-    return call
+# One loop over memory, however many operations it has: by default the compiler cuts it at 64.
+_kernel = functools.partial(Compiled, dynamic=False, max_fusion_size=2**20)
+_compiled_length = _kernel(_compared_length, lambda u, v, _: _sorted_length(u, v))
+_compiled_ends = _kernel(_compared_ends, lambda u, v, _: _sorted_ends(u, v))

@@ -1,10 +1,21 @@
 import functools
+import shutil
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from qrl.encoders import MLP, CountedBatchNorm
+from qrl.encoders import MLP, CountedBatchNorm, _Counted
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler"
+)
+
+
+def accelerate(network: MLP) -> None:
+    for norm in network.norms:
+        assert isinstance(norm, CountedBatchNorm)
+        norm.accelerate_()
 
 
 def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -14,45 +25,78 @@ def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: 
     return out, list(torch.autograd.grad((out * weights).sum(), [rows, *module.parameters()]))
 
 
-def assert_counts_equal_repetition(module: nn.Module, twin: nn.Module) -> None:
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_compiler)])
+@pytest.mark.parametrize(("hidden_sizes", "batch_norm"), [((), True), ((16,), True), ((16, 8), True), ((8, 8), False)])
+def test_counts_equal_repetition(
+    hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distinct rows with counts, against torch's own functions for every repetition."""
+    monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
+    torch.manual_seed(1)
+    network, twin = (MLP(5, hidden_sizes, 4, batch_norm).double() for _ in range(2))
+    if compiled:
+        accelerate(network)
     rows = torch.randn(11, 5, dtype=torch.float64)
     counts = torch.randint(1, 9, (11,))
-    weights = torch.randn(int(counts.sum()), module(rows).shape[-1], dtype=torch.float64)
-    twin.load_state_dict(module.state_dict())
+    weights = torch.randn(int(counts.sum()), 4, dtype=torch.float64)
+    twin.load_state_dict(network.state_dict())
     index = torch.arange(11).repeat_interleave(counts)
-    summed = torch.zeros(11, weights.shape[1], dtype=torch.float64).index_add_(0, index, weights)
-    few, few_grads = train_step(module, rows, counts, summed)
+    summed = torch.zeros(11, 4, dtype=torch.float64).index_add_(0, index, weights)
+    few, few_grads = train_step(network, rows, counts, summed)
     many, many_grads = train_step(twin, rows[index], None, weights)
     many_grads[0] = torch.zeros_like(rows).index_add_(0, index, many_grads[0])
     close = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-10)
     close(few[index], many)
     for mine, theirs in zip(few_grads, many_grads, strict=True):
         close(mine, theirs)
-    for (name, mine), theirs in zip(module.named_buffers(), twin.buffers(), strict=True):
+    for (name, mine), theirs in zip(network.named_buffers(), twin.buffers(), strict=True):
         close(mine, theirs, msg=name)
+    # In eval mode counts change nothing.
+    network.eval()
+    twin.eval()
+    close(network(rows, counts), twin(rows))
+    with torch.no_grad():
+        close(network(rows, counts), twin(rows))
 
 
-def test_counts_equal_repetition_in_one_layer() -> None:
-    torch.manual_seed(0)
-    assert_counts_equal_repetition(CountedBatchNorm(5).double(), CountedBatchNorm(5).double())
-
-
-def test_counts_equal_repetition_in_a_network() -> None:
-    torch.manual_seed(1)
-    assert_counts_equal_repetition(*(MLP(5, (16, 16, 16), 4).double() for _ in range(2)))
-
-
-def test_without_counts_it_is_torchs_batch_norm() -> None:
+def test_few_features_first_equal_torchs_own_in_single_precision() -> None:
     torch.manual_seed(2)
-    mine, theirs = CountedBatchNorm(5), nn.BatchNorm1d(5)
+    network = MLP(5, (64, 64), 3).eval()
     rows = torch.randn(8, 5)
-    torch.testing.assert_close(mine(rows), theirs(rows))
-    torch.testing.assert_close(mine(rows, torch.ones(8)), theirs(rows))
-    for (name, buffer), other in zip(mine.named_buffers(), theirs.buffers(), strict=True):
-        torch.testing.assert_close(buffer, other, msg=name)
-    mine.eval()
-    theirs.eval()
-    torch.testing.assert_close(mine(rows, torch.arange(8)), theirs(rows))  # in eval mode counts change nothing
+    torch.testing.assert_close(network(rows, torch.ones(8)), network(rows))
+
+
+@needs_compiler
+def test_small_layers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("forward", "backward", "inference"):
+        monkeypatch.setattr(f"qrl.encoders._compiled_{name}", lambda *_: pytest.fail("compiled"))
+    network = MLP(5, (64,), 3)
+    accelerate(network)
+    network(torch.randn(9, 5), torch.ones(9)).sum().backward()
+    with torch.no_grad():
+        network.eval()(torch.randn(9, 5), torch.ones(9))
+
+
+def test_gradients_of_counted_batches() -> None:
+    torch.manual_seed(3)
+    shares = torch.tensor([0.1, 0.4, 0.0, 0.2, 0.3], dtype=torch.float64)
+    columns, bias, weight, shift = (
+        torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 5), (3,), (3,), (3,))
+    )
+    assert torch.autograd.gradcheck(
+        lambda *inputs: _Counted.apply(*inputs[:2], shares, *inputs[2:], 1e-5, False)[0],  # type: ignore[no-untyped-call]
+        (columns, bias, weight, shift),
+    )
+
+
+def test_a_feature_without_spread_is_harmless() -> None:
+    norm = CountedBatchNorm(2)
+    columns = torch.tensor([[-1.0, -2.0, -3.0], [2.0, 2.0, 2.0]], requires_grad=True)  # all cut off; all the same
+    out = norm.activate(columns, torch.zeros(2), torch.ones(3))
+    assert out.tolist() == [[0, 0, 0], [0, 0, 0]]
+    (grad,) = torch.autograd.grad((out * torch.randn(2, 3)).sum(), columns)
+    assert grad[0].tolist() == [0, 0, 0]
+    assert grad.isfinite().all()
 
 
 @pytest.mark.parametrize(

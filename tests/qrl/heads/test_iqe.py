@@ -12,7 +12,6 @@ from qrl.heads import IQE
 from qrl.heads.interval_union import (
     _compared_ends,
     _compared_length,
-    _compiled,
     _earlier,
     compiled_interval_union,
     interval_union,
@@ -165,24 +164,9 @@ def test_sort_free_form_hides_no_nan(place: int) -> None:
         assert length.isnan().tolist() == [False, True, True, False, False]
 
 
-def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> object:
-        def call(*_: object) -> None:
-            raise RuntimeError("no Python.h")
-
-        return call
-
-    monkeypatch.setattr(torch, "compile", broken)
-    call = _compiled.__wrapped__(_compared_length, lambda u, v: u + v)
-    u, v = randn(4, 3), randn(4, 3, seed=1)
-    with pytest.warns(UserWarning, match=r"torch\.compile failed.*no Python\.h"):
-        first = call(u, v)
-    assert torch.equal(first, u + v)
-    assert torch.equal(call(u, v), first)
-
-
 def test_very_many_intervals_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qrl.heads.interval_union._compiled", lambda *_: pytest.fail("compiled"))
+    for name in ("length", "ends"):
+        monkeypatch.setattr(f"qrl.heads.interval_union._compiled_{name}", lambda *_: pytest.fail("compiled"))
     u, v = randn(3, 65), randn(3, 65, seed=1).requires_grad_()
     assert compiled_interval_union(u, v).equal(interval_union(u, v))
     with torch.no_grad():
