@@ -15,17 +15,13 @@ from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
 
 
-class Encoded:
-    """The encodings of some states, each distinct one computed once."""
-
-    def __init__(self, model: QModel, observations: Tensor, states: Tensor) -> None:
-        self.model = model
-        self.ids, counts = torch.unique(states, return_counts=True)
-        self.rows = model.encode(observations.index_select(0, self.ids), counts)
-
-    def discounted(self, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor) -> Tensor:
-        places, targets = torch.searchsorted(self.ids, states), torch.searchsorted(self.ids, goals)
-        return self.model.discounted_at(self.rows, places, actions, targets, goal_actions)
+def discounted(
+    model: QModel, observations: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+) -> Tensor:
+    """D of pairs of states and goals, given by their rows in `observations`: each distinct one is encoded once."""
+    ids, places, counts = torch.unique(torch.cat([states, goals]), return_inverse=True, return_counts=True)
+    rows = model.encode(observations.index_select(0, ids), counts)
+    return model.discounted_at(rows, places[: len(states)], actions, places[len(states) :], goal_actions)
 
 
 def triangle_regulariser(xy: Tensor, yz: Tensor, xz: Tensor) -> Tensor:

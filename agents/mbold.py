@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from agents.goal_sampler import Batch, GoalSampler
-from agents.learner import Encoded, Learner, Loss, triangle_regulariser
+from agents.learner import Learner, Loss, discounted, triangle_regulariser
 from agents.settings import LearnerSettings
 from qrl.q_models.base import QModel, pick
 
@@ -34,9 +34,8 @@ class Triplets:
 @torch.no_grad()
 def mbold_targets(target: QModel, observations: Tensor, batch: Batch) -> Tensor:
     """(batch,): the values y above, within [0, 1]."""
-    encoded = Encoded(target, observations, torch.cat([batch.next_states, batch.goals]))
     gamma = target.spec.discount
-    ahead = encoded.discounted(batch.next_states, None, batch.goals, batch.goal_actions)
+    ahead = discounted(target, observations, batch.next_states, None, batch.goals, batch.goal_actions)
     y = gamma * ahead.amax(-1)
     arrived = batch.next_states == batch.goals
     if target.goal_kind == "state":
@@ -59,11 +58,9 @@ def mbold_loss(
             goals.append(triplets.states[target])
             goal_actions.append(triplets.actions[target])
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
-    encoded = Encoded(model, observations, torch.cat([s, g]))
     if settings.conservative == 0 and triplets is None:
-        chosen = encoded.discounted(s, a, g, b)
-        return _td_loss(chosen, y)
-    every = encoded.discounted(s, None, g, b)
+        return _td_loss(discounted(model, observations, s, a, g, b), y)
+    every = discounted(model, observations, s, None, g, b)
     chosen = pick(every, a, -1)
     size = len(y)
     loss, parts = _td_loss(chosen[:size], y)
@@ -93,6 +90,8 @@ class MboldLearner(Learner[GoalSampler, LearnerSettings]):
     def __init__(self, model: QModel, observations: Tensor, settings: LearnerSettings, num_steps: int) -> None:
         super().__init__(model, observations, settings, num_steps)
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
+        self._parameters = tuple(self.target.parameters()), tuple(self.model.parameters())
+        self._buffers = tuple(self.target.buffers()), tuple(self.model.buffers())
 
     def loss(self, sampler: GoalSampler) -> Loss:
         settings, device = self.settings, self.observations.device
@@ -109,7 +108,5 @@ class MboldLearner(Learner[GoalSampler, LearnerSettings]):
     @torch.no_grad()
     def after_step(self) -> None:
         """Polyak averaging of the target; buffers (running statistics) are copied."""
-        own, other = tuple(self.target.parameters()), tuple(self.model.parameters())
-        torch._foreach_lerp_(own, other, 1 - self.settings.polyak)
-        for mine, theirs in zip(self.target.buffers(), self.model.buffers(), strict=True):
-            mine.copy_(theirs)
+        torch._foreach_lerp_(*self._parameters, 1 - self.settings.polyak)
+        torch._foreach_copy_(*self._buffers)

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 from torch.nn import functional as F
 
-from agents.learner import Encoded, Learner, Loss, triangle_regulariser
+from agents.learner import Learner, Loss, discounted, triangle_regulariser
 from agents.sampler import Sampler
 from agents.settings import RegressionSettings
 from envs.graphs.landmarks import Pairs
@@ -54,9 +54,8 @@ def regression_loss(
         x, between, z = triplets
         # Asked together with the batch: one encoding and one update of statistics.
         source, target = torch.cat([source, x, between, x]), torch.cat([target, between, z, z])
-    encoded = Encoded(model, features, torch.cat([source, target]))
     nothing = torch.zeros_like(source)
-    predicted = encoded.discounted(source, nothing, target, nothing)
+    predicted = discounted(model, features, source, nothing, target, nothing)
     fit = F.mse_loss(predicted[: len(y)], y.to(predicted.dtype))
     parts = {"fit": fit, "predicted": predicted[: len(y)].detach()}
     if triplets is None:
