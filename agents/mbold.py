@@ -91,7 +91,7 @@ class MboldLearner(Learner[GoalSampler, LearnerSettings]):
         super().__init__(model, observations, settings, num_steps)
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
         self._parameters = tuple(self.target.parameters()), tuple(self.model.parameters())
-        self._buffers = tuple(self.target.buffers()), tuple(self.model.buffers())
+        self._buffers = tuple(zip(self.target.buffers(), self.model.buffers(), strict=True))
 
     def loss(self, sampler: GoalSampler) -> Loss:
         settings, device = self.settings, self.observations.device
@@ -109,4 +109,5 @@ class MboldLearner(Learner[GoalSampler, LearnerSettings]):
     def after_step(self) -> None:
         """Polyak averaging of the target; buffers (running statistics) are copied."""
         torch._foreach_lerp_(*self._parameters, 1 - self.settings.polyak)
-        torch._foreach_copy_(*self._buffers)
+        for mine, theirs in self._buffers:
+            mine.copy_(theirs)
