@@ -32,8 +32,9 @@ def _machine() -> str:
 def main() -> None:
     sections = [
         "# Performance",
-        "Written by `make bench`. Times are medians of alternating runs in one process; ratios are what to look at, "
-        "because machines differ and are noisy. Each baseline stands in `benchmarks/`.",
+        "Written by `make bench`. Times are medians of runs that alternate in one process, ratios medians over runs "
+        "next to each other: they are what to look at, because machines differ and are noisy. Each baseline stands in "
+        "`benchmarks/`.",
         _machine(),
     ]
     print("\n\n".join(sections), flush=True)

@@ -63,13 +63,12 @@ def _iqe() -> str:
             ("forward + backward", with_gradient, GRADIENT_PAIRS),
         ):
             times = milliseconds({name: prepare(head) for name, head in _forms(size).items()})
-            base = times["textbook"]
             rows.append(
                 [
                     f"{title}, {pairs:,} pairs, {LATENT_SIZE // size}x{size}",
                     *(f"{value:.2f}" for value in times.values()),
-                    f"{base / times['eager']:.1f}x",
-                    f"{base / times['compiled']:.1f}x",
+                    f"{times.faster('eager', 'textbook'):.1f}x",
+                    f"{times.faster('compiled', 'textbook'):.1f}x",
                 ]
             )
     columns = [
@@ -123,12 +122,12 @@ def _others() -> str:
         torch.testing.assert_close(head(*_latents(8)), plain(head, *_latents(8)), rtol=1e-3, atol=1e-4)
         naive = functools.partial(plain, head)
         ahead = milliseconds({"plain": forward(naive), "ours": forward(head)}, ROUNDS)
-        row = [name, f"{ahead['ours']:.2f}", f"{ahead['plain'] / ahead['ours']:.2f}x"]
+        row = [name, f"{ahead['ours']:.2f}", f"{ahead.faster('ours', 'plain'):.2f}x"]
         if name == "pqe-gg":  # scipy's function has no gradient
             row += [f"{milliseconds({'ours': with_gradient(head)})['ours']:.2f}", "-"]
         else:
             both = milliseconds({"plain": with_gradient(naive), "ours": with_gradient(head)}, ROUNDS)
-            row += [f"{both['ours']:.2f}", f"{both['plain'] / both['ours']:.2f}x"]
+            row += [f"{both['ours']:.2f}", f"{both.faster('ours', 'plain'):.2f}x"]
         rows.append(row)
     columns = ["head", "forward, ms", "against plain", "forward + backward, ms", "against plain"]
     note = (

@@ -13,8 +13,21 @@ WARM_UP_SECONDS = 0.2
 TURN_SECONDS = 0.01
 
 
-def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -> dict[str, float]:
-    """The median time of each function; they take turns. What is short is called several times in a turn."""
+class Times(dict[str, float]):
+    """The median time of each function."""
+
+    def __init__(self, rounds: Mapping[str, Sequence[float]]) -> None:
+        super().__init__({name: statistics.median(times) for name, times in rounds.items()})
+        self.rounds = rounds
+
+    def faster(self, name: str, baseline: str) -> float:
+        """How many times as fast as the baseline: the median over rounds, in each of which the machine is the same."""
+        pairs = zip(self.rounds[baseline], self.rounds[name], strict=True)
+        return statistics.median(theirs / ours for theirs, ours in pairs)
+
+
+def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -> Times:
+    """The functions take turns; what is short is called several times in a turn."""
     calls = {}
     for name, function in functions.items():
         function()  # compiles, if anything does
@@ -24,19 +37,30 @@ def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -
             count += 1
         calls[name] = max(1, round(TURN_SECONDS * count / (time.perf_counter() - begin)))
     times: dict[str, list[float]] = {name: [] for name in functions}
+    order = list(functions)
     for _ in range(rounds):
-        for name, function in functions.items():
+        for name in order:
             begin = time.perf_counter()
             for _ in range(calls[name]):
-                function()
+                functions[name]()
             times[name].append(1e3 * (time.perf_counter() - begin) / calls[name])
-    return {name: statistics.median(values) for name, values in times.items()}
+        order.reverse()  # what one leaves in caches and free memory helps or harms the next
+    return Times(times)
 
 
-def matrix_rate(size: int = 2048) -> float:
-    """GFLOP/s of a float32 matrix product: what the machine can do."""
-    a, b, out = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
-    return 2 * size**3 / milliseconds({"product": lambda: torch.mm(a, b, out=out)}, rounds=9)["product"] / 1e6
+PRODUCT = 2048
+PRODUCT_OPERATIONS = 2 * PRODUCT**3
+
+
+def matrix_product() -> Callable[[], Any]:
+    """A float32 matrix product, as large as to show what the machine can do."""
+    a, b, out = (torch.randn(PRODUCT, PRODUCT) for _ in range(3))
+    return lambda: torch.mm(a, b, out=out)
+
+
+def matrix_rate() -> float:
+    """GFLOP/s"""
+    return PRODUCT_OPERATIONS / milliseconds({"product": matrix_product()}, rounds=9)["product"] / 1e6
 
 
 def peak_memory() -> float:

@@ -10,7 +10,7 @@ import torch
 from agents.goal_sampler import GoalSampler
 from agents.settings import TrainSettings
 from agents.training import AgentTraining
-from benchmarks.measure import matrix_rate, milliseconds, table
+from benchmarks.measure import PRODUCT, PRODUCT_OPERATIONS, matrix_product, milliseconds, table
 from benchmarks.naive import NaiveLearner
 from envs.collector import CollectorSettings, collect
 from envs.dataset import Dataset
@@ -30,7 +30,7 @@ def operations(training: AgentTraining, target_rows: float, rows: float) -> floa
     total = 0.0
     for encoder in training.learner.model.modules():
         if isinstance(encoder, MLP):
-            sizes = [layer.weight.numel() for layer in (*encoder.hidden, encoder.output)]  # type: ignore[operator]
+            sizes = [layer.weight.numel() for layer in (*encoder.hidden, encoder.output)]
             # Forward and, for the weights and all inputs but the first, backward.
             total += 2 * sum(sizes) * target_rows + 2 * rows * (3 * sum(sizes) - sizes[0])
     return total
@@ -65,18 +65,19 @@ def main() -> str:
     eager, compiled = (paper_training("iqe-maxmean", flag, dataset) for flag in (False, True))
     others = {name: paper_training(name, True, dataset) for name in ("mrn-fixed", "pqe-gg")}
     steps = {"naive": _naive_step(eager), "eager": learner_step(eager), "compiled": learner_step(compiled)}
-    times = milliseconds({**steps, **{name: learner_step(each) for name, each in others.items()}}, rounds=25)
-    rate, needed = matrix_rate(), necessary_operations(eager)
+    steps |= {name: learner_step(training) for name, training in others.items()}
+    times = milliseconds({**steps, "product": matrix_product()}, rounds=25)
+    rate, needed = PRODUCT_OPERATIONS / times["product"] / 1e6, necessary_operations(eager)
     rows = []
     for name in ("naive", "eager", "compiled"):
-        share = f"{needed / times[name] / 1e6 / rate:.0%}"
-        rows.append([f"iqe-maxmean, {name}", f"{times[name]:.0f}", f"{times['naive'] / times[name]:.1f}x", share])
+        share = f"{times.faster(name, 'product') * needed / PRODUCT_OPERATIONS:.0%}"
+        rows.append([f"iqe-maxmean, {name}", f"{times[name]:.0f}", f"{times.faster(name, 'naive'):.1f}x", share])
     for name in others:
-        against = f"{times[name] / times['compiled']:.2f}x the time of iqe-maxmean, compiled"
+        against = f"{times.faster('compiled', name):.2f}x the time of iqe-maxmean, compiled"
         rows.append([name, f"{times[name]:.0f}", against, "-"])
     every = 2 * eager.settings.learner.batch_size
     note = (
-        f"Matrix products of this machine: {rate:.0f} GFLOP/s (2048 x 2048 x 2048, float32). A step needs "
+        f"Matrix products of this machine: {rate:.0f} GFLOP/s ({PRODUCT} x {PRODUCT} x {PRODUCT}, float32). A step needs "
         f"{needed / 1e9:.1f} GFLOP of them: one forward pass of the target and one forward and backward pass of the "
         "model over the distinct states of a batch. The naive step does "
         f"{operations(eager, every, every) / needed:.1f} times as many. Baseline: `NaiveLearner` in "
