@@ -78,8 +78,8 @@ def main() -> str:
     every = 2 * eager.settings.learner.batch_size
     note = (
         f"Matrix products of this machine: {rate:.0f} GFLOP/s ({PRODUCT} x {PRODUCT} x {PRODUCT}, float32). A step "
-        f"needs {needed / 1e9:.1f} GFLOP of them: one forward pass of the target and one forward and backward pass of the "
-        "model over the distinct states of a batch. The naive step does "
+        f"needs {needed / 1e9:.1f} GFLOP of them: one forward pass of the target and one forward and backward pass of "
+        "the model over the distinct states of a batch. The naive step does "
         f"{operations(eager, every, every) / needed:.1f} times as many. Baseline: `NaiveLearner` in "
         "benchmarks/naive.py. What limits: the matrix products; then Adam and the target's average, which pass over "
         "all weights, and the head."
