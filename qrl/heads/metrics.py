@@ -89,7 +89,8 @@ class MetricMixture(Head):
         self.raw_weights = nn.Parameter(torch.tensor([_inverse_softplus(weight) for weight in start]))
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
+        angles = angle(u, v)  # first, so that its large intermediates are gone before the difference is made
         difference = u - v
         euclidean = torch.linalg.vector_norm(difference, dim=-1)
-        parts = torch.stack([euclidean, difference.abs().sum(-1), angle(u, v)], -1)
+        parts = torch.stack([euclidean, difference.abs().sum(-1), angles], -1)
         return F.softplus(self.raw_weights) * parts
