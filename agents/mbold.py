@@ -90,6 +90,7 @@ class MboldLearner(Learner[GoalSampler, LearnerSettings]):
     def __init__(self, model: QModel, observations: Tensor, settings: LearnerSettings, num_steps: int) -> None:
         super().__init__(model, observations, settings, num_steps)
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
+        # Found once and not in every step, because that walks through all modules.
         self._parameters = tuple(self.target.parameters()), tuple(self.model.parameters())
         self._buffers = tuple(zip(self.target.buffers(), self.model.buffers(), strict=True))
 

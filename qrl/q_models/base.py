@@ -28,7 +28,8 @@ class QModel(nn.Module):
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
         """What can be computed for a state alone: (rows, observation_dim) to (rows, ...).
 
-        `counts` (rows,) weights batch statistics, so that encoding distinct rows equals encoding all repetitions.
+        `counts` (rows,) weights batch statistics, so that encoding distinct rows equals encoding all repetitions; in
+        eval mode they change nothing.
         """
         raise NotImplementedError  # pragma: no cover
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from qrl.compiling import Compiled
-from tests.qrl.test_encoders import needs_compiler
+from tests.marks import needs_compiler
 
 
 def break_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,14 @@
 import functools
-import shutil
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from qrl import encoders
 from qrl.encoders import MLP, CountedBatchNorm, _Counted
-
-needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler"
-)
+from tests.marks import needs_compiler
 
 
 def accelerate(network: MLP) -> None:
@@ -59,22 +58,35 @@ def test_counts_equal_repetition(
         close(network(rows, counts), twin(rows))
 
 
-def test_few_features_first_equal_torchs_own_in_single_precision() -> None:
+def test_features_first_equals_torchs_own_in_single_precision() -> None:
     torch.manual_seed(2)
     network = MLP(5, (64, 64), 3).eval()
     rows = torch.randn(8, 5)
     torch.testing.assert_close(network(rows, torch.ones(8)), network(rows))
 
 
-@needs_compiler
-def test_small_layers_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("least", "expected"), [(64 * 16, ["forward", "backward", "inference"]), (64 * 16 + 1, [])])
+def test_only_large_layers_are_compiled(least: int, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def recorded(name: str) -> Callable[..., Any]:
+        plain = getattr(encoders, f"_{name}")
+
+        def call(*arguments: Any) -> Any:
+            calls.append(name)
+            return plain(*arguments)
+
+        return call
+
     for name in ("forward", "backward", "inference"):
-        monkeypatch.setattr(f"qrl.encoders._compiled_{name}", lambda *_: pytest.fail("compiled"))
+        monkeypatch.setattr(encoders, f"_compiled_{name}", recorded(name))
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", least)
     network = MLP(5, (64,), 3)
     accelerate(network)
-    network(torch.randn(9, 5), torch.ones(9)).sum().backward()
+    network(torch.randn(9, 5), torch.ones(9)).sum().backward()  # 9 rows are padded to 16
     with torch.no_grad():
         network.eval()(torch.randn(9, 5), torch.ones(9))
+    assert calls == expected
 
 
 def test_gradients_of_counted_batches() -> None:

@@ -1,5 +1,3 @@
-import shutil
-
 import pytest
 import torch
 from hypothesis import given
@@ -17,6 +15,7 @@ from qrl.heads.interval_union import (
     interval_union,
 )
 from tests.heads import randn
+from tests.marks import needs_compiler
 
 HAND_CASES = [
     ([0, 0], [1, 2], 2),  # nested
@@ -173,7 +172,7 @@ def test_very_many_intervals_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -
         assert compiled_interval_union(u, v).equal(interval_union(u, v))
 
 
-@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
+@needs_compiler
 def test_many_shapes_stay_compiled(caplog: pytest.LogCaptureFixture) -> None:
     with torch.no_grad():
         for size in range(2, 12):
@@ -181,7 +180,7 @@ def test_many_shapes_stay_compiled(caplog: pytest.LogCaptureFixture) -> None:
     assert "recompile_limit" not in caplog.text
 
 
-@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="torch.compile needs a C++ compiler")
+@needs_compiler
 @pytest.mark.parametrize(("intervals", "dtype"), [(4, torch.float64), (9, torch.float32)])
 def test_compiled_union_equals_the_plain_one(intervals: int, dtype: torch.dtype) -> None:
     a = randn(6, 1, 3, intervals).to(dtype).requires_grad_()
