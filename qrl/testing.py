@@ -154,13 +154,15 @@ def _gradients(make: Callable[[], QModel], observations: Tensor) -> None:
 
 
 def _counts(make: Callable[[], QModel], observations: Tensor) -> None:
-    """Encoding each distinct row once with its count equals encoding all repetitions."""
+    """Encoding distinct rows with counts equals encoding all repetitions; in eval mode counts change nothing."""
     counts = torch.arange(1, ROWS + 1)
     once, repeated = make().train(), make().train()
     few, many = once.encode(observations, counts), repeated.encode(observations.repeat_interleave(counts, 0))
     _same("the encoding with counts", few.repeat_interleave(counts, 0), many)
     for (key, mine), (_, theirs) in zip(once.named_buffers(), repeated.named_buffers(), strict=True):
         _same(f"the buffer {key}", mine.double(), theirs.double())
+    once.eval()
+    _same("the encoding with counts in eval mode", once.encode(observations, counts), once.encode(observations))
 
 
 def _saving(make: Callable[[], QModel], observations: Tensor) -> None:

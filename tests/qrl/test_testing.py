@@ -91,6 +91,12 @@ class IgnoresCounts(Sound):
         return super().encode(observations)
 
 
+class CountsInEval(Sound):
+    def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
+        weight = 1.0 if counts is None or self.training else counts.view(-1, 1, 1)
+        return super().encode(observations, counts) * weight
+
+
 class Forgets(Sound):
     def __init__(self, spec: QModelSpec) -> None:
         super().__init__(spec)
@@ -141,6 +147,7 @@ class Shifted(Squared):
         (NaNGradient, "the gradient of encoder.* is not finite"),
         (Detached, "no gradient reaches unused"),
         (IgnoresCounts, "the encoding with counts differs by"),
+        (CountsInEval, "the encoding with counts in eval mode differs by"),
         (Forgets, "the answer after loading differs by"),
         (LateProjection, "the answer after project_ differs by"),
         (Squared, r" latents: d\(x, z\) exceeds d\(x, y\) \+ d\(y, z\) by"),
