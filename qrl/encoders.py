@@ -1,7 +1,8 @@
 """Encoders: multilayer perceptrons whose batch statistics can count rows.
 
 Distinct rows with counts are few, and take a faster way: features first, and samples as columns. So the matrix products
-are faster, and the statistics of a feature are sums over contiguous memory.
+are faster, and the statistics of a feature are sums over contiguous memory. The whole network is one function, with its
+gradient by hand: half the passes over memory, and compiled, one call with one pass between two products.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,141 +15,143 @@ from torch.nn import functional as F
 
 from qrl.compiling import Compiled
 
+_EPS = 1e-5
+_MOMENTUM = 0.1
 _BLOCK = 8  # matrix products with a multiple of it as the number of columns are a tenth faster
-_MIN_COMPILED = 2**16  # below, calling a kernel costs more than it saves
 
 
 class MLP(nn.Module):
-    """Linear, ReLU, batch normalisation (after each activation) for every hidden size, then a linear output."""
+    """Linear, ReLU, batch normalisation (after each activation) for every hidden size, then a linear output.
+
+    With counts, the statistics of a training batch are those of every row repeated so often; encoding each distinct one
+    once then equals encoding all repetitions: values, gradients and running statistics.
+    """
+
+    accelerated = False
 
     def __init__(self, input_size: int, hidden_sizes: Sequence[int], output_size: int, batch_norm: bool = True) -> None:
         super().__init__()
         widths = [input_size, *hidden_sizes]
         self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
-        self.norms = nn.ModuleList(CountedBatchNorm(size) for size in hidden_sizes if batch_norm)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(size, _EPS, _MOMENTUM) for size in hidden_sizes if batch_norm)
         self.output = nn.Linear(widths[-1], output_size)
 
     def forward(self, rows: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, input_size) to (rows, output_size); `counts` (rows,) says how often each row occurs."""
-        if counts is not None:
-            return self._features_first(rows, counts)
-        for layer, norm in self._layers():
+        if counts is not None and self.norms:
+            if self.training:
+                return _Counted.apply(self.accelerated, rows, counts, *self._tensors())  # type: ignore[no-untyped-call]
+            if not torch.is_grad_enabled():
+                call = _compiled_inference if self.accelerated else _inference
+                return call(_padded(rows), *self._tensors())[: len(rows)]
+        for layer, norm in zip_longest(self.hidden, self.norms):
             rows = F.relu(layer(rows))
             rows = norm(rows) if norm else rows
         return self.output(rows)
 
-    def _features_first(self, rows: Tensor, counts: Tensor) -> Tensor:
-        size = len(rows)
-        padding = (0, -size % _BLOCK)  # columns that occur 0 times
-        columns, counts = F.pad(rows.t(), padding), F.pad(counts.to(rows.dtype), padding)
-        for layer, norm in self._layers():
-            columns = layer.weight @ columns
-            columns = norm.activate(columns, layer.bias, counts) if norm else _active(columns, layer.bias)
-        return torch.addmm(self.output.bias[:, None], self.output.weight, columns)[:, :size].t().contiguous()
-
-    def _layers(self) -> "Iterator[tuple[nn.Linear, CountedBatchNorm | None]]":
-        return zip_longest(self.hidden, self.norms)  # type: ignore[arg-type]
-
-
-class CountedBatchNorm(nn.BatchNorm1d):
-    """Batch normalisation in which a sample may stand for several.
-
-    With counts, the statistics of a training batch are those of every sample repeated so often; encoding each distinct
-    one once then equals encoding all repetitions: values, gradients and running statistics.
-    """
-
-    accelerated = False
-
-    def activate(self, columns: Tensor, bias: Tensor, counts: Tensor) -> Tensor:
-        """ReLU and normalisation of (features, samples) + bias (features,); `counts` is (samples,)."""
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        assert self.momentum is not None
-        compiled = self.accelerated and columns.numel() >= _MIN_COMPILED
-        if self.training:
-            total = counts.sum()
-            normed, mean, variance = _Counted.apply(  # type: ignore[no-untyped-call]
-                columns, bias, counts / total, self.weight, self.bias, self.eps, compiled
-            )
-            with torch.no_grad():
-                self.running_mean.lerp_(mean, self.momentum)
-                self.running_var.lerp_(variance * (total / (total - 1)), self.momentum)  # unbiased
-                self.num_batches_tracked += 1
-            return normed
-        call = _compiled_inference if compiled and not torch.is_grad_enabled() else _inference
-        return call(columns, bias, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
+    def _tensors(self) -> Iterator[Tensor]:
+        """Those of each hidden layer, as `_by_layer` gives them, then the output's."""
+        for layer, norm in zip(self.hidden, self.norms, strict=True):
+            yield from (layer.weight, layer.bias, norm.weight, norm.bias)  # type: ignore[misc]
+            yield from (norm.running_mean, norm.running_var, norm.num_batches_tracked)  # type: ignore[misc]
+        yield from (self.output.weight, self.output.bias)
 
     def accelerate_(self) -> None:
         self.accelerated = True
 
 
+def _by_layer(tensors: Sequence[Tensor], size: int) -> list[Sequence[Tensor]]:
+    return [tensors[start : start + size] for start in range(0, len(tensors), size)]
+
+
+def _padded(rows: Tensor) -> Tensor:
+    """The rows, and rows of 0 up to a whole number of blocks."""
+    return F.pad(rows, (0, 0) * (rows.ndim - 1) + (0, -len(rows) % _BLOCK))
+
+
 class _Counted(torch.autograd.Function):
-    """By hand, for half the passes over memory; compiled, all of it is one pass forward and one backward."""
+    """The network in training. Padding stays outside of what is compiled, which so sees fewer shapes."""
 
     @staticmethod
-    def forward(
-        ctx: FunctionCtx,
-        columns: Tensor,
-        bias: Tensor,
-        shares: Tensor,
-        weight: Tensor,
-        shift: Tensor,
-        eps: float,
-        compiled: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        ctx.compiled = compiled  # type: ignore[attr-defined]
+    def forward(ctx: FunctionCtx, compiled: bool, rows: Tensor, counts: Tensor, *tensors: Tensor) -> Tensor:
         call = _compiled_forward if compiled else _forward
-        normed, active, mean, variance, inverse = call(columns, bias, shares, weight, shift, eps)
-        ctx.save_for_backward(active, shares, weight, mean, inverse)
-        ctx.mark_non_differentiable(mean, variance)
-        return normed, mean, variance
+        output, shares, last, *made = call(_padded(rows), _padded(counts), *tensors)
+        kept = [
+            tensor
+            for (weight, _, scale, *_), each in zip(_by_layer(tensors[:-2], 7), _by_layer(made, 4), strict=True)
+            for tensor in (weight, scale, *each)
+        ]
+        ctx.save_for_backward(shares, last, tensors[-2], *kept)
+        ctx.compiled = compiled  # type: ignore[attr-defined]
+        return output[: len(rows)]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         call = _compiled_backward if ctx.compiled else _backward  # type: ignore[attr-defined]
-        for_columns, for_bias, for_weight, for_shift = call(grad, *ctx.saved_tensors)  # type: ignore[attr-defined]
-        return for_columns, for_bias, None, for_weight, for_shift, None, None
+        rows_too = ctx.needs_input_grad[1]  # type: ignore[attr-defined]
+        for_rows, *gradients = call(_padded(grad), rows_too, *ctx.saved_tensors)  # type: ignore[attr-defined]
+        return None, None if for_rows is None else for_rows[: len(grad)], None, *gradients
 
 
-def _forward(
-    columns: Tensor, bias: Tensor, shares: Tensor, weight: Tensor, shift: Tensor, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The result; what comes out of the ReLU; its means, variances and inverse deviations."""
-    active = _active(columns, bias)
-    mean = active @ shares
-    variance = (active - mean[:, None]).square_() @ shares
-    inverse = (variance + eps).rsqrt()
-    return _scaled(active, mean, inverse, weight, shift), active, mean, variance, inverse
+def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The output's rows; the share of each sample; the last layer's columns; and of each layer four for `_backward`."""
+    columns, counts = rows.t(), counts.to(rows.dtype)
+    total = counts.sum()
+    shares = counts / total
+    made: list[Tensor] = []
+    for weight, bias, scale, shift, running_mean, running_variance, batches in _by_layer(tensors[:-2], 7):
+        active = _active(weight @ columns, bias)
+        mean = active @ shares
+        variance = (active - mean[:, None]).square() @ shares
+        inverse = (variance + _EPS).rsqrt()
+        running_mean.lerp_(mean, _MOMENTUM)
+        running_variance.lerp_(variance * (total / (total - 1)), _MOMENTUM)  # unbiased
+        batches.add_(1)
+        made += (columns, active, mean, inverse)
+        columns = _normed(active, mean, inverse, scale, shift)
+    return _rows(columns, *tensors[-2:]), shares, columns, *made
 
 
 def _backward(
-    grad: Tensor, active: Tensor, shares: Tensor, weight: Tensor, mean: Tensor, inverse: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients for columns, bias, weight and shift."""
-    centred = active - mean[:, None]
-    for_shift = grad.sum(1)
-    for_weight = (grad * centred).sum(1) * inverse
-    through_statistics = centred.mul_((for_weight * inverse)[:, None]).add_(for_shift[:, None]).mul_(shares)
-    for_active = (grad - through_statistics).mul_((inverse * weight)[:, None])
-    for_columns = torch.ops.aten.threshold_backward(for_active, active, 0)
-    return for_columns, for_columns.sum(1), for_weight, for_shift
+    grad: Tensor, rows_too: bool, shares: Tensor, last: Tensor, output_weight: Tensor, *kept: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients for the rows, if asked for, and for all tensors of the network."""
+    grad = grad.t().contiguous()
+    gradients: list[Tensor | None] = [grad @ last.t(), grad.sum(1)]
+    above = output_weight
+    for weight, scale, columns, active, mean, inverse in reversed(_by_layer(kept, 6)):
+        grad = above.t() @ grad
+        centred = active - mean[:, None]
+        for_shift = grad.sum(1)
+        for_scale = (grad * centred).sum(1) * inverse
+        through_statistics = centred.mul_((for_scale * inverse)[:, None]).add_(for_shift[:, None]).mul_(shares)
+        grad = (grad - through_statistics).mul_((inverse * scale)[:, None])
+        grad = torch.ops.aten.threshold_backward(grad, active, 0)
+        gradients[:0] = [grad @ columns.t(), grad.sum(1), for_scale, for_shift, None, None, None]
+        above = weight
+    return (above.t() @ grad).t() if rows_too else None, *gradients
 
 
-def _inference(
-    columns: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, shift: Tensor, eps: float
-) -> Tensor:
-    return _scaled(_active(columns, bias), mean, (variance + eps).rsqrt(), weight, shift)
+def _inference(rows: Tensor, *tensors: Tensor) -> Tensor:
+    columns = rows.t()
+    for weight, bias, scale, shift, mean, variance, _ in _by_layer(tensors[:-2], 7):
+        columns = _normed(_active(weight @ columns, bias), mean, (variance + _EPS).rsqrt(), scale, shift)
+    return _rows(columns, *tensors[-2:])
 
 
 def _active(columns: Tensor, bias: Tensor) -> Tensor:
-    return (columns + bias[:, None]).relu_()
+    """relu(columns + bias), written so that the compiler does not make the sum part of the product, which is slower."""
+    return torch.maximum(columns, -bias[:, None]).add_(bias[:, None])
 
 
-def _scaled(active: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
-    scale = inverse * weight
-    return (active * scale[:, None]).add_((shift - mean * scale)[:, None])
+def _normed(active: Tensor, mean: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    factor = inverse * scale
+    return (active * factor[:, None]).add_((shift - mean * factor)[:, None])
+
+
+def _rows(columns: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.addmm(bias[:, None], weight, columns).t().contiguous()
 
 
 _compiled_forward, _compiled_backward, _compiled_inference = (

@@ -13,10 +13,11 @@ from benchmarks.naive import NaiveLearner, textbook_union
 from qrl import QModelSpec, make_q_model
 from qrl.heads.interval_union import interval_union
 from tests.agents.worlds import corridor
+from tests.marks import needs_compiler
 
-MODELS: list[tuple[str, dict[str, Any], bool]] = [
+MODELS = [
     ("iqe-maxmean", {"latent_size": 16}, False),
-    ("iqe-maxmean", {"latent_size": 16}, True),
+    pytest.param("iqe-maxmean", {"latent_size": 16}, True, marks=needs_compiler),
     ("iqe-sum", {"latent_size": 16, "batch_norm": False}, False),
     ("pqe-gg", {"latent_size": 8}, False),
     ("pqe-lh", {"latent_size": 8}, False),
@@ -38,10 +39,7 @@ class Recorded(GoalSampler):
 
 
 @pytest.mark.parametrize(("name", "params", "compiled"), MODELS)
-def test_one_step_equals_the_naive_one(
-    name: str, params: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
+def test_one_step_equals_the_naive_one(name: str, params: dict[str, Any], compiled: bool) -> None:
     settings = LearnerSettings(batch_size=64, min_steps=10, goals=GoalSettings(current=0.1, future=0.4, random=0.5))
     dataset = corridor(20, "traps")
     torch.manual_seed(0)

@@ -7,14 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from qrl import encoders
-from qrl.encoders import MLP, CountedBatchNorm, _Counted
+from qrl.encoders import MLP
 from tests.marks import needs_compiler
-
-
-def accelerate(network: MLP) -> None:
-    for norm in network.norms:
-        assert isinstance(norm, CountedBatchNorm)
-        norm.accelerate_()
 
 
 def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -26,15 +20,12 @@ def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_compiler)])
 @pytest.mark.parametrize(("hidden_sizes", "batch_norm"), [((), True), ((16,), True), ((16, 8), True), ((8, 8), False)])
-def test_counts_equal_repetition(
-    hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_equal_repetition(hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool) -> None:
     """Distinct rows with counts, against torch's own functions for every repetition."""
-    monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
     torch.manual_seed(1)
     network, twin = (MLP(5, hidden_sizes, 4, batch_norm).double() for _ in range(2))
     if compiled:
-        accelerate(network)
+        network.accelerate_()
     rows = torch.randn(11, 5, dtype=torch.float64)
     counts = torch.randint(1, 9, (11,))
     weights = torch.randn(int(counts.sum()), 4, dtype=torch.float64)
@@ -65,8 +56,8 @@ def test_features_first_equals_torchs_own_in_single_precision() -> None:
     torch.testing.assert_close(network(rows, torch.ones(8)), network(rows))
 
 
-@pytest.mark.parametrize(("least", "expected"), [(64 * 16, ["forward", "backward", "inference"]), (64 * 16 + 1, [])])
-def test_only_large_layers_are_compiled(least: int, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("accelerated", "expected"), [(True, ["forward", "backward", "inference"]), (False, [])])
+def test_what_is_compiled(accelerated: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def recorded(name: str) -> Callable[..., Any]:
@@ -80,35 +71,62 @@ def test_only_large_layers_are_compiled(least: int, expected: list[str], monkeyp
 
     for name in ("forward", "backward", "inference"):
         monkeypatch.setattr(encoders, f"_compiled_{name}", recorded(name))
-    monkeypatch.setattr(encoders, "_MIN_COMPILED", least)
-    network = MLP(5, (64,), 3)
-    accelerate(network)
-    network(torch.randn(9, 5), torch.ones(9)).sum().backward()  # 9 rows are padded to 16
+    network = MLP(5, (16, 8), 3)
+    if accelerated:
+        network.accelerate_()
+    network(torch.randn(9, 5), torch.ones(9)).sum().backward()
     with torch.no_grad():
         network.eval()(torch.randn(9, 5), torch.ones(9))
     assert calls == expected
 
 
-def test_gradients_of_counted_batches() -> None:
+@needs_compiler
+def test_what_is_compiled_serves_all_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in (encoders._compiled_forward, encoders._compiled_backward, encoders._compiled_inference):
+        monkeypatch.setattr(each, "works", True)  # it would stay switched off where this test fails
+    network = MLP(5, (32,), 3)
+    network.accelerate_()
+
+    def use(size: int) -> None:
+        network.train()(torch.randn(size, 5), torch.ones(size)).sum().backward()
+        with torch.no_grad():
+            network.eval()(torch.randn(size, 5), torch.ones(size))
+
+    use(9)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        for size in (16, 17, 40):
+            use(size)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_gradients_of_counted_batches(frozen: bool) -> None:
+    """Also where rows, or weights, need none."""
     torch.manual_seed(3)
-    shares = torch.tensor([0.1, 0.4, 0.0, 0.2, 0.3], dtype=torch.float64)
-    columns, bias, weight, shift = (
-        torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 5), (3,), (3,), (3,))
-    )
-    assert torch.autograd.gradcheck(
-        lambda *inputs: _Counted.apply(*inputs[:2], shares, *inputs[2:], 1e-5, False)[0],  # type: ignore[no-untyped-call]
-        (columns, bias, weight, shift),
-    )
+    network = MLP(2, (3, 4), 2).double()
+    rows = torch.randn(5, 2, dtype=torch.float64, requires_grad=not frozen)
+    counts = torch.tensor([1, 4, 3, 2, 3])
+    names, parameters = zip(*network.named_parameters(), strict=True)
+    if frozen:
+        parameters[0].requires_grad_(False)
+
+    def output(*values: Tensor) -> Any:
+        return torch.func.functional_call(network, dict(zip(names, values[1:], strict=True)), (values[0], counts))
+
+    assert torch.autograd.gradcheck(output, (rows, *parameters))
 
 
 def test_a_feature_without_spread_is_harmless() -> None:
-    norm = CountedBatchNorm(2)
-    columns = torch.tensor([[-1.0, -2.0, -3.0], [2.0, 2.0, 2.0]], requires_grad=True)  # all cut off; all the same
-    out = norm.activate(columns, torch.zeros(2), torch.ones(3))
-    assert out.tolist() == [[0, 0, 0], [0, 0, 0]]
-    (grad,) = torch.autograd.grad((out * torch.randn(2, 3)).sum(), columns)
-    assert grad[0].tolist() == [0, 0, 0]
-    assert grad.isfinite().all()
+    network = MLP(1, (2,), 2)
+    with torch.no_grad():
+        network.hidden[0].weight.zero_()  # type: ignore[operator]
+        network.hidden[0].bias.copy_(torch.tensor([-1.0, 2.0]))  # type: ignore[operator]
+        network.output.weight.copy_(torch.eye(2))
+        network.output.bias.zero_()
+    out = network(torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3))  # all cut off; all the same
+    assert out.tolist() == [[0, 0], [0, 0], [0, 0]]
+    gradients = torch.autograd.grad((out * torch.randn(3, 2)).sum(), list(network.parameters()))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert gradients[0][0] == gradients[1][0] == 0
 
 
 @pytest.mark.parametrize(
