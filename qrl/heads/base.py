@@ -1,6 +1,5 @@
 """What every head is: a distance d(u, v) between latents, made of components, a transform and a reduction."""
 
-import torch
 from torch import Tensor, nn
 
 from qrl.common.errors import ShapeError
@@ -43,11 +42,8 @@ class Head(nn.Module):
                     f"{type(self).__name__}: {name} has the shape {tuple(latent.shape)}, "
                     f"but its last dimension must be input_size = {self.input_size}"
                 )
-        if u.shape == v.shape:
-            return  # broadcast_shapes takes longer than some heads
-        try:
-            torch.broadcast_shapes(u.shape, v.shape)
-        except RuntimeError:
+        # Not torch.broadcast_shapes, which takes longer than some heads.
+        if not all(m == n or m == 1 or n == 1 for m, n in zip(u.shape[::-1], v.shape[::-1], strict=False)):
             raise ShapeError(
                 f"{type(self).__name__}: u {tuple(u.shape)} and v {tuple(v.shape)} do not broadcast against each other"
-            ) from None
+            )

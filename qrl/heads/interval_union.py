@@ -56,9 +56,8 @@ def _sort(u: Tensor, v: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor], Ten
     """Left and right ends (l, ...) in the order of the left ones, and their places before (..., l)."""
     # The order depends on u alone, so it is found before u is repeated for every v.
     lefts, places = u.sort(dim=-1)
-    shape = torch.broadcast_shapes(u.shape, v.shape)
-    places = places.expand(shape)
-    rights = v.expand(shape).gather(-1, places)
+    places, v = torch.broadcast_tensors(places, v)
+    rights = v.gather(-1, places)
     return _interval_first(lefts).unbind(0), _interval_first(rights).unbind(0), places
 
 

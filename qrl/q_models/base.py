@@ -71,9 +71,10 @@ class QModel(nn.Module):
 
     def _call_in_modules(self, name: str) -> None:
         for module in self.modules():
-            method = getattr(module, name, None)
+            # Asked of the class, because a module takes long to say that it has no such attribute.
+            method = getattr(type(module), name, None)
             if method is not None and module is not self:
-                method()
+                method(module)
 
 
 def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:
