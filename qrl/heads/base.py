@@ -36,6 +36,9 @@ class Head(nn.Module):
         return f"input_size={self.input_size}"
 
     def _check(self, u: Tensor, v: Tensor) -> None:
+        shape = u.shape
+        if shape == v.shape and shape[-1:] == (self.input_size,):
+            return  # in a microsecond, because the fastest heads take no more than some hundred
         for name, latent in (("u", u), ("v", v)):
             if latent.ndim == 0 or latent.shape[-1] != self.input_size:
                 raise ShapeError(
