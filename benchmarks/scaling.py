@@ -82,7 +82,7 @@ def _steps(ax: Any) -> str:
         rows.append([title, f"{needed:.1f}", f"{spent:.0f}", f"{needed / spent * 1e3:.0f}"])
         work.append(needed)
         times.append(spent)
-        ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(5, -9), fontsize=7)
+        ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(-6, 2), ha="right", fontsize=7)
     _draw(ax, work, {"a step": times})
     ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step")
     note = (
