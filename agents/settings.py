@@ -105,7 +105,9 @@ class RunSettings(Settings):
     seed: int = Field(0, ge=0, lt=2**63, description="seed of start values, batches and evaluation")
     device: str = Field("cpu", description="torch device")
     threads: int | None = Field(None, ge=1, description="CPU threads; by default what torch finds")
-    compile: Literal["auto", "on", "off"] = Field("auto", description="compiled kernels; auto: where a C++ compiler is")
+    compile: Literal["auto", "on", "off"] = Field(
+        "auto", description="compiled kernels, which pay from some hundred steps on; auto: where a C++ compiler is"
+    )
     log_every: int = Field(50, ge=1, description="steps between rows of metrics")
     evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against the truth")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")

@@ -75,13 +75,8 @@ class _Counted(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, compiled: bool, rows: Tensor, counts: Tensor, *tensors: Tensor) -> Tensor:
         call = _compiled_forward if compiled else _forward
-        output, shares, last, *made = call(_padded(rows), _padded(counts), *tensors)
-        kept = [
-            tensor
-            for (weight, _, scale, *_), each in zip(_by_layer(tensors[:-2], 7), _by_layer(made, 4), strict=True)
-            for tensor in (weight, scale, *each)
-        ]
-        ctx.save_for_backward(shares, last, tensors[-2], *kept)
+        output, *kept = call(_padded(rows), _padded(counts), *tensors)
+        ctx.save_for_backward(*kept)
         ctx.compiled = compiled  # type: ignore[attr-defined]
         return output[: len(rows)]
 
@@ -95,11 +90,11 @@ class _Counted(torch.autograd.Function):
 
 
 def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The output's rows; the share of each sample; the last layer's columns; and of each layer four for `_backward`."""
+    """The output's rows, and what `_backward` needs."""
     columns, counts = rows.t(), counts.to(rows.dtype)
     total = counts.sum()
     shares = counts / total
-    made: list[Tensor] = []
+    kept: list[Tensor] = []
     for weight, bias, scale, shift, running_mean, running_variance, batches in _by_layer(tensors[:-2], 7):
         active = _active(weight @ columns, bias)
         mean = active @ shares
@@ -108,9 +103,9 @@ def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ..
         running_mean.lerp_(mean, _MOMENTUM)
         running_variance.lerp_(variance * (total / (total - 1)), _MOMENTUM)  # unbiased
         batches.add_(1)
-        made += (columns, active, mean, inverse)
+        kept += (weight, scale, columns, active, mean, inverse)
         columns = _normed(active, mean, inverse, scale, shift)
-    return _rows(columns, *tensors[-2:]), shares, columns, *made
+    return _rows(columns, *tensors[-2:]), shares, columns, tensors[-2], *kept
 
 
 def _backward(

@@ -68,6 +68,8 @@ def _run(command: str, folder: "RunFolder", made: "Training") -> int:
         signal.signal(number, lambda number, _: received.append(number))
     first, last = made.learner.step, made.learner.num_steps
     print(f"training {made.settings.model.name} in {folder.path}, steps {first} to {last}")
+    if made.settings.compile == "on" and first < last:
+        print("the first step compiles kernels: seconds where they are cached, else up to a minute")
     shown: dict[str, str] = {}
     with tqdm(total=last, initial=first, unit=" steps", disable=None) as bar:
         for row in train(folder, made, stop=lambda: bool(received)):
