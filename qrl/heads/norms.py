@@ -76,10 +76,11 @@ class DeepNorm(Head):
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         difference = u - v
-        hidden = self.activations[0](self.from_input[0](difference))
-        layers = zip(self.from_layer, self.from_input[1:], self.activations[1:], strict=True)
-        for from_layer, from_input, activation in layers:
-            hidden = activation(from_layer(hidden) + from_input(difference))
+        first, *from_inputs = self.from_input  # not by slices, which would make new modules
+        activation, *activations = self.activations
+        hidden = activation(first(difference))
+        for from_layer, from_input, activation in zip(self.from_layer, from_inputs, activations, strict=True):
+            hidden = activation(from_layer(hidden).add_(from_input(difference)))
         return hidden
 
     def extra_repr(self) -> str:
