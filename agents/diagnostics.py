@@ -1,18 +1,19 @@
 """How near learned distances are to the truth, and how near they are to a quasimetric."""
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from agents.agent import Agent
 from agents.planner import Steps
 from agents.references import oracle_steps
 from agents.results import Axioms, BucketErrors, Distances, Errors, Unreachable
+from agents.statistics import rank_correlation
 from envs.dataset import Dataset
 from envs.ground_truth import GroundTruth
 
@@ -100,9 +101,8 @@ def _mean(values: NDArray[Any]) -> float | None:
 
 def _spearman(estimate: NDArray[np.float32], true: NDArray[np.float32]) -> float | None:
     """Over all pairs, an infinite estimate being the largest; undefined where one side does not vary."""
-    if len(true) < 2 or np.ptp(true) == 0 or (estimate == estimate[0]).all():
-        return None
-    return float(spearmanr(estimate, true).statistic)
+    found = rank_correlation(estimate, true)
+    return None if math.isnan(found) else found
 
 
 @torch.no_grad()

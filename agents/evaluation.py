@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from torch import Tensor
 
 from agents.agent import Agent
@@ -24,6 +23,7 @@ from agents.references import empirical_steps, oracle_steps
 from agents.results import CAUSES, REFERENCES, Bucket, Planning, Protocol, Results
 from agents.rollout import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
 from agents.seeds import derived_seed
+from agents.statistics import wilson_interval
 from envs.dataset import ENV_ID, Dataset
 from envs.ground_truth import GroundTruth, ground_truth
 from qrl.common.errors import ConfigError, DatasetError, ShapeError, WorldError
@@ -288,10 +288,9 @@ def planning(
 ) -> Planning:
     """Summarise tasks; `exact` are their true distances, where known."""
     success, steps = result.success, result.steps
-    interval = binomtest(int(success.sum()), len(success)).proportion_ci(method="wilson") if sampled else None
     made = Planning(
         success_rate=float(success.mean()),
-        success_interval=None if interval is None else (float(interval.low), float(interval.high)),
+        success_interval=wilson_interval(int(success.sum()), len(success)) if sampled else None,
         tasks=len(success),
         failures={cause: int((result.cause == cause).sum()) for cause in CAUSES},
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor
 from torch.nn import functional as F
 
 from agents.learner import Learner, Loss, discounted, triangle_regulariser
 from agents.sampler import Sampler
 from agents.settings import RegressionSettings
+from agents.statistics import rank_correlation
 from envs.graphs.landmarks import Pairs
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
@@ -107,15 +107,9 @@ def score_pairs(model: QModel, features: Tensor, pairs: Pairs) -> dict[str, floa
         "l1_error_clipped": _mean(np.abs(clipped - exact)[finite]),
         "no_way_estimate": _mean(estimate[~finite]),
         "no_way_estimate_clipped": _mean(clipped[~finite]),
-        "spearman": float(spearmanr(estimate[finite], exact[finite]).statistic)
-        if _varies(estimate, finite)
-        else math.nan,
+        "spearman": rank_correlation(estimate[finite], exact[finite]),
     }
 
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def _varies(estimate: np.ndarray[Any, np.dtype[np.float64]], finite: np.ndarray[Any, np.dtype[np.bool_]]) -> bool:
-    return bool(finite.sum() > 1 and np.ptp(estimate[finite]) > 0)

@@ -1,0 +1,29 @@
+"""Statistics of evaluations: scipy.stats has them too, but importing it takes longer than many an evaluation."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def rank_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
+    """Spearman's: that of the ranks, of which equal values share the mean; NaN where one side does not vary."""
+    if np.isnan(a).any() or np.isnan(b).any() or any(len(side) == 0 or (side == side[0]).all() for side in (a, b)):
+        return math.nan
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[places]
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """A 95 % confidence interval of a success rate."""
+    rate, weight = successes / trials, _Z**2 / trials
+    centre = (rate + weight / 2) / (1 + weight)
+    half = math.sqrt(rate * (1 - rate) * weight + weight**2 / 4) / (1 + weight)
+    return max(0.0, centre - half), min(1.0, centre + half)
