@@ -100,7 +100,7 @@ def _mean(values: NDArray[Any]) -> float | None:
 
 
 def _spearman(estimate: NDArray[np.float32], true: NDArray[np.float32]) -> float | None:
-    """Over all pairs, an infinite estimate being the largest; undefined where one side does not vary."""
+    """Over all pairs, an infinite estimate being the largest; undefined for NaN, and where one side does not vary."""
     found = rank_correlation(estimate, true)
     return None if math.isnan(found) else found
 

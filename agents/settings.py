@@ -106,7 +106,7 @@ class RunSettings(Settings):
     device: str = Field("cpu", description="torch device")
     threads: int | None = Field(None, ge=1, description="CPU threads; by default what torch finds")
     compile: Literal["auto", "on", "off"] = Field(
-        "auto", description="compiled kernels, which pay from some hundred steps on; auto: where a C++ compiler is"
+        "auto", description="compiled kernels, for runs of a thousand steps or more; auto: where a C++ compiler is"
     )
     log_every: int = Field(50, ge=1, description="steps between rows of metrics")
     evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against the truth")

@@ -10,7 +10,7 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def rank_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
-    """Spearman's: that of the ranks, of which equal values share the mean; NaN where one side does not vary."""
+    """Spearman's: that of the ranks, of which equal values share the mean; NaN for NaN and what does not vary."""
     if np.isnan(a).any() or np.isnan(b).any() or any(len(side) == 0 or (side == side[0]).all() for side in (a, b)):
         return math.nan
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
@@ -26,4 +26,4 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     rate, weight = successes / trials, _Z**2 / trials
     centre = (rate + weight / 2) / (1 + weight)
     half = math.sqrt(rate * (1 - rate) * weight + weight**2 / 4) / (1 + weight)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return centre - half if successes else 0.0, centre + half if successes < trials else 1.0

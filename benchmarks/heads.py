@@ -133,7 +133,7 @@ def _others() -> str:
     columns = ["head", "forward, ms", "against plain", "forward + backward, ms", "against plain"]
     note = (
         "Baseline: benchmarks/plain_heads.py. Above 1x is faster than plain. What limits: matrix products (Deep Norm, "
-        "Wide Norm, MRN), Bessel functions (pqe-gg), memory (the others; below a millisecond also the checks of "
-        "shapes)."
+        "Wide Norm, MRN), Bessel functions (pqe-gg), memory (the others; below a millisecond also the call of "
+        "a module)."
     )
     return table("Other heads", columns, rows, note)

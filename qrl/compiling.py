@@ -13,7 +13,8 @@ _MAX_SHAPES = 256
 class Compiled:
     """`function`, compiled at its first call; where that fails, as without the headers that it needs, `plain`.
 
-    Gradients do not pass it: whoever calls it has them by hand.
+    Gradients do not pass it: whoever calls it has them by hand. A function may change its arguments, because what fails
+    does so before it runs.
     """
 
     def __init__(

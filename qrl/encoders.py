@@ -1,8 +1,9 @@
 """Encoders: multilayer perceptrons whose batch statistics can count rows.
 
-Distinct rows with counts are few, and take a faster way: features first, and samples as columns. So the matrix products
-are faster, and the statistics of a feature are sums over contiguous memory. The whole network is one function, with its
-gradient by hand: half the passes over memory, and compiled, one call with one pass between two products.
+Distinct rows with counts are few, and where there is batch normalisation take a faster way: features first, and samples
+as columns. So the matrix products are faster, and the statistics of a feature are sums over contiguous memory. Then the
+network is one function with its gradient by hand: half the passes over memory, and compiled, one call with one pass
+between two products.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,9 @@ from torch.nn import functional as F
 
 from qrl.compiling import Compiled
 
-_EPS = 1e-5
-_MOMENTUM = 0.1
+_EPS, _MOMENTUM = 1e-5, 0.1  # of batch normalisation
 _BLOCK = 8  # matrix products with a multiple of it as the number of columns are a tenth faster
+_MIN_COMPILED = 2**16  # numbers in a layer; below, some thousand steps save no more time than compiling takes
 
 
 class MLP(nn.Module):
@@ -39,10 +40,13 @@ class MLP(nn.Module):
     def forward(self, rows: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, input_size) to (rows, output_size); `counts` (rows,) says how often each row occurs."""
         if counts is not None and self.norms:
-            if self.training:
-                return _Counted.apply(self.accelerated, rows, counts, *self._tensors())  # type: ignore[no-untyped-call]
+            compiled = self.accelerated and len(rows) * self.output.in_features >= _MIN_COMPILED
+            # Padding stays outside of what is compiled, which thus sees fewer shapes.
+            if self.norms.training:
+                inputs = (_padded(rows), _padded(counts), *self._tensors())
+                return _Counted.apply(compiled, *inputs)[: len(rows)]  # type: ignore[no-untyped-call]
             if not torch.is_grad_enabled():
-                call = _compiled_inference if self.accelerated else _inference
+                call = _compiled_inference if compiled else _inference
                 return call(_padded(rows), *self._tensors())[: len(rows)]
         for layer, norm in zip_longest(self.hidden, self.norms):
             rows = F.relu(layer(rows))
@@ -50,7 +54,7 @@ class MLP(nn.Module):
         return self.output(rows)
 
     def _tensors(self) -> Iterator[Tensor]:
-        """Those of each hidden layer, as `_by_layer` gives them, then the output's."""
+        """Seven of each hidden layer, then weight and bias of the output."""
         for layer, norm in zip(self.hidden, self.norms, strict=True):
             yield from (layer.weight, layer.bias, norm.weight, norm.bias)  # type: ignore[misc]
             yield from (norm.running_mean, norm.running_var, norm.num_batches_tracked)  # type: ignore[misc]
@@ -70,23 +74,23 @@ def _padded(rows: Tensor) -> Tensor:
 
 
 class _Counted(torch.autograd.Function):
-    """The network in training. Padding stays outside of what is compiled, which so sees fewer shapes."""
+    """The network in training."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, compiled: bool, rows: Tensor, counts: Tensor, *tensors: Tensor) -> Tensor:
         call = _compiled_forward if compiled else _forward
-        output, *kept = call(_padded(rows), _padded(counts), *tensors)
+        output, *kept = call(rows, counts, *tensors)
         ctx.save_for_backward(*kept)
         ctx.compiled = compiled  # type: ignore[attr-defined]
-        return output[: len(rows)]
+        return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         call = _compiled_backward if ctx.compiled else _backward  # type: ignore[attr-defined]
         rows_too = ctx.needs_input_grad[1]  # type: ignore[attr-defined]
-        for_rows, *gradients = call(_padded(grad), rows_too, *ctx.saved_tensors)  # type: ignore[attr-defined]
-        return None, None if for_rows is None else for_rows[: len(grad)], None, *gradients
+        for_rows, *gradients = call(grad, rows_too, *ctx.saved_tensors)  # type: ignore[attr-defined]
+        return None, for_rows, None, *gradients
 
 
 def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -98,7 +102,7 @@ def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ..
     for weight, bias, scale, shift, running_mean, running_variance, batches in _by_layer(tensors[:-2], 7):
         active = _active(weight @ columns, bias)
         mean = active @ shares
-        variance = (active - mean[:, None]).square() @ shares
+        variance = (active - mean[:, None]).square_() @ shares
         inverse = (variance + _EPS).rsqrt()
         running_mean.lerp_(mean, _MOMENTUM)
         running_variance.lerp_(variance * (total / (total - 1)), _MOMENTUM)  # unbiased

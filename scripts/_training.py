@@ -69,7 +69,7 @@ def _run(command: str, folder: "RunFolder", made: "Training") -> int:
     first, last = made.learner.step, made.learner.num_steps
     print(f"training {made.settings.model.name} in {folder.path}, steps {first} to {last}")
     if made.settings.compile == "on" and first < last:
-        print("the first step compiles kernels: seconds where they are cached, else up to a minute")
+        print("kernels are compiled at their first use: in seconds where they are cached, else in up to a minute")
     shown: dict[str, str] = {}
     with tqdm(total=last, initial=first, unit=" steps", disable=None) as bar:
         for row in train(folder, made, stop=lambda: bool(received)):

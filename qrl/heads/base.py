@@ -38,7 +38,7 @@ class Head(nn.Module):
     def _check(self, u: Tensor, v: Tensor) -> None:
         shape = u.shape
         if shape == v.shape and shape[-1:] == (self.input_size,):
-            return  # in a microsecond, because the fastest heads take no more than some hundred
+            return  # the usual case, in a microsecond: the fastest heads take only some hundred
         for name, latent in (("u", u), ("v", v)):
             if latent.ndim == 0 or latent.shape[-1] != self.input_size:
                 raise ShapeError(

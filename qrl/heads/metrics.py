@@ -58,7 +58,9 @@ class L1(_Metric):
     """|u - v|_1"""
 
     def distance(self, u: Tensor, v: Tensor) -> Tensor:
-        return (u - v).abs().sum(-1)
+        difference = u - v
+        # In place, where no gradient needs the difference.
+        return (difference.abs() if difference.requires_grad else difference.abs_()).sum(-1)
 
 
 @register_head("spherical", family="metric")

@@ -77,10 +77,10 @@ class DeepNorm(Head):
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         difference = u - v
         first, *from_inputs = self.from_input  # not by slices, which would make new modules
-        activation, *activations = self.activations
-        hidden = activation(first(difference))
+        first_activation, *activations = self.activations
+        hidden = first_activation(first(difference))
         for from_layer, from_input, activation in zip(self.from_layer, from_inputs, activations, strict=True):
-            hidden = activation(from_layer(hidden).add_(from_input(difference)))
+            hidden = activation(from_layer(hidden) + from_input(difference))
         return hidden
 
     def extra_repr(self) -> str:

@@ -39,7 +39,10 @@ class Recorded(GoalSampler):
 
 
 @pytest.mark.parametrize(("name", "params", "compiled"), MODELS)
-def test_one_step_equals_the_naive_one(name: str, params: dict[str, Any], compiled: bool) -> None:
+def test_one_step_equals_the_naive_one(
+    name: str, params: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
     settings = LearnerSettings(batch_size=64, min_steps=10, goals=GoalSettings(current=0.1, future=0.4, random=0.5))
     dataset = corridor(20, "traps")
     torch.manual_seed(0)

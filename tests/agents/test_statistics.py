@@ -1,4 +1,4 @@
-"""Against scipy's functions of the same names."""
+"""Against scipy.stats."""
 
 import math
 
@@ -34,3 +34,5 @@ def test_wilson_interval(counts: tuple[int, int]) -> None:
     low, high = wilson_interval(*counts)
     assert 0 <= low < high <= 1
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert (low == 0) == (counts[0] == 0)
+    assert (high == 1) == (counts[0] == counts[1])

@@ -1,3 +1,4 @@
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,9 @@ from torch import Tensor, nn
 from qrl import encoders
 from qrl.encoders import MLP
 from tests.marks import needs_compiler
+from tests.qrl.test_compiling import break_compiler
+
+COMPILED = (encoders._compiled_forward, encoders._compiled_backward, encoders._compiled_inference)
 
 
 def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -18,10 +22,22 @@ def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: 
     return out, list(torch.autograd.grad((out * weights).sum(), [rows, *module.parameters()]))
 
 
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_compiler)])
-@pytest.mark.parametrize(("hidden_sizes", "batch_norm"), [((), True), ((16,), True), ((16, 8), True), ((8, 8), False)])
-def test_counts_equal_repetition(hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool) -> None:
+@pytest.mark.parametrize(
+    ("hidden_sizes", "batch_norm", "compiled"),
+    [
+        ((), True, False),
+        ((8, 8), False, False),
+        ((16,), True, False),
+        ((16, 8), True, False),
+        pytest.param((16,), True, True, marks=needs_compiler),
+        pytest.param((16, 8), True, True, marks=needs_compiler),
+    ],
+)
+def test_counts_equal_repetition(
+    hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Distinct rows with counts, against torch's own functions for every repetition."""
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
     torch.manual_seed(1)
     network, twin = (MLP(5, hidden_sizes, 4, batch_norm).double() for _ in range(2))
     if compiled:
@@ -49,15 +65,33 @@ def test_counts_equal_repetition(hidden_sizes: tuple[int, ...], batch_norm: bool
         close(network(rows, counts), twin(rows))
 
 
-def test_features_first_equals_torchs_own_in_single_precision() -> None:
+def test_counts_in_single_precision() -> None:
     torch.manual_seed(2)
-    network = MLP(5, (64, 64), 3).eval()
-    rows = torch.randn(8, 5)
-    torch.testing.assert_close(network(rows, torch.ones(8)), network(rows))
+    network = MLP(5, (64, 64), 3)
+    rows, weights = torch.randn(9, 5), torch.randn(9, 3)
+    for mine, theirs in zip(
+        train_step(network, rows, torch.ones(9), weights)[1], train_step(network, rows, None, weights)[1], strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    network.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(network(rows, torch.ones(9)), network(rows))
 
 
-@pytest.mark.parametrize(("accelerated", "expected"), [(True, ["forward", "backward", "inference"]), (False, [])])
-def test_what_is_compiled(accelerated: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_norms_in_eval_mode_are_left_alone() -> None:
+    """Frozen statistics, although the rest of the network trains."""
+    network = MLP(5, (8,), 3).train()
+    network.norms.eval()
+    rows, before = torch.randn(9, 5), [buffer.clone() for buffer in network.buffers()]
+    assert network(rows, torch.ones(9)).equal(network(rows))
+    assert all(buffer.equal(kept) for buffer, kept in zip(network.buffers(), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("accelerated", "least", "expected"),
+    [(True, 9 * 8, ["forward", "backward", "inference"]), (True, 9 * 8 + 1, []), (False, 0, [])],
+)
+def test_what_is_compiled(accelerated: bool, least: int, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def recorded(name: str) -> Callable[..., Any]:
@@ -71,6 +105,7 @@ def test_what_is_compiled(accelerated: bool, expected: list[str], monkeypatch: p
 
     for name in ("forward", "backward", "inference"):
         monkeypatch.setattr(encoders, f"_compiled_{name}", recorded(name))
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", least)
     network = MLP(5, (16, 8), 3)
     if accelerated:
         network.accelerate_()
@@ -82,8 +117,9 @@ def test_what_is_compiled(accelerated: bool, expected: list[str], monkeypatch: p
 
 @needs_compiler
 def test_what_is_compiled_serves_all_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (encoders._compiled_forward, encoders._compiled_backward, encoders._compiled_inference):
+    for each in COMPILED:
         monkeypatch.setattr(each, "works", True)  # it would stay switched off where this test fails
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
     network = MLP(5, (32,), 3)
     network.accelerate_()
 
@@ -96,6 +132,22 @@ def test_what_is_compiled_serves_all_numbers_of_rows(monkeypatch: pytest.MonkeyP
     with torch.compiler.set_stance("fail_on_recompile"):
         for size in (16, 17, 40):
             use(size)
+
+
+def test_statistics_count_once_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    break_compiler(monkeypatch)
+    for each in COMPILED:
+        monkeypatch.setattr(each, "works", True)
+        monkeypatch.setattr(each, "_compiled", None)
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
+    network = MLP(5, (8,), 3)
+    twin = copy.deepcopy(network)
+    network.accelerate_()
+    rows = torch.randn(9, 5)
+    with pytest.warns(UserWarning, match="torch.compile failed"):
+        network(rows, torch.ones(9)).sum().backward()
+    twin(rows, torch.ones(9))
+    assert all(mine.equal(theirs) for mine, theirs in zip(network.buffers(), twin.buffers(), strict=True))
 
 
 @pytest.mark.parametrize("frozen", [False, True])
