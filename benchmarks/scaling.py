@@ -84,7 +84,7 @@ def _steps(ax: Any) -> str:
         times.append(spent)
         ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(-6, 2), ha="right", fontsize=7)
     _draw(ax, work, {"a step": times})
-    ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step")
+    ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step", xlim=(min(work) / 5, max(work) * 2))
     note = (
         "iqe-maxmean, eager; where nothing else is said width 2048, batch 1,024 and the 241 states of six-rooms. "
         "The encoder's work does not grow with the batch, because each distinct state is encoded once; the head sees "
