@@ -20,6 +20,7 @@ from agents.seeds import derived_seed
 from agents.settings import ModelSettings, RunSettings, differences
 from envs.npz import Data
 from qrl.common.errors import CheckpointError, ConfigError, RunError, TrainingError
+from qrl.compiling import has_compiler
 from qrl.q_models.base import QModel
 from qrl.registry import find
 from qrl.spec import QModelSpec
@@ -194,7 +195,7 @@ def resolve(settings: SettingsT) -> SettingsT:
     find(settings.model.name)
     compile_ = settings.compile
     if compile_ == "auto":
-        compile_ = "on" if any(shutil.which(name) for name in ("g++", "clang++", "c++")) else "off"
+        compile_ = "on" if has_compiler() else "off"
     data = Path(settings.dataset).stem if settings.dataset is not None else settings.data_name
     run = settings.run or str(Path("runs") / f"{data}__{settings.model.name}__seed{settings.seed}")
     threads = settings.threads or torch.get_num_threads()

@@ -1,5 +1,6 @@
 """torch.compile where it works, and the plain form where it does not."""
 
+import shutil
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,11 @@ import torch
 from torch import Tensor
 
 _MAX_SHAPES = 256
+
+
+def has_compiler() -> bool:
+    """Whether this machine has a C++ compiler, which torch.compile needs."""
+    return any(shutil.which(name) for name in ("g++", "clang++", "c++"))
 
 
 class Compiled:

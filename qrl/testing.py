@@ -162,7 +162,8 @@ def _counts(make: Callable[[], QModel], observations: Tensor) -> None:
     for (key, mine), (_, theirs) in zip(once.named_buffers(), repeated.named_buffers(), strict=True):
         _same(f"the buffer {key}", mine.double(), theirs.double())
     once.eval()
-    _same("the encoding with counts in eval mode", once.encode(observations, counts), once.encode(observations))
+    with torch.no_grad():  # as the learner asks its target
+        _same("the encoding with counts in eval mode", once.encode(observations, counts), once.encode(observations))
 
 
 def _saving(make: Callable[[], QModel], observations: Tensor) -> None:

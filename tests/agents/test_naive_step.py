@@ -13,7 +13,7 @@ from benchmarks.naive import NaiveLearner, textbook_union
 from qrl import QModelSpec, make_q_model
 from qrl.heads.interval_union import interval_union
 from tests.agents.worlds import corridor
-from tests.marks import needs_compiler
+from tests.compiler import needs_compiler
 
 MODELS = [
     ("iqe-maxmean", {"latent_size": 16}, False),

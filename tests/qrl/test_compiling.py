@@ -2,17 +2,7 @@ import pytest
 import torch
 
 from qrl.compiling import Compiled
-from tests.marks import needs_compiler
-
-
-def break_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> object:
-        def call(*_: object) -> None:
-            raise RuntimeError("no Python.h")
-
-        return call
-
-    monkeypatch.setattr(torch, "compile", broken)
+from tests.compiler import break_compiler, needs_compiler
 
 
 def test_where_compiling_fails_the_plain_form_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

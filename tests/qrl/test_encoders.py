@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from qrl import encoders
 from qrl.encoders import MLP
-from tests.marks import needs_compiler
-from tests.qrl.test_compiling import break_compiler
+from tests.compiler import break_compiler, needs_compiler
 
 COMPILED = (encoders._compiled_forward, encoders._compiled_backward, encoders._compiled_inference)
 
@@ -132,6 +131,7 @@ def test_what_is_compiled_serves_all_numbers_of_rows(monkeypatch: pytest.MonkeyP
     with torch.compiler.set_stance("fail_on_recompile"):
         for size in (16, 17, 40):
             use(size)
+    assert all(each.works for each in COMPILED)  # where compiling again fails, the plain form takes over
 
 
 def test_statistics_count_once_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:

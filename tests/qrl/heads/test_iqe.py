@@ -14,8 +14,8 @@ from qrl.heads.interval_union import (
     compiled_interval_union,
     interval_union,
 )
+from tests.compiler import needs_compiler
 from tests.heads import randn
-from tests.marks import needs_compiler
 
 HAND_CASES = [
     ([0, 0], [1, 2], 2),  # nested
