@@ -18,6 +18,7 @@ from qrl.compiling import Compiled
 
 _EPS, _MOMENTUM = 1e-5, 0.1  # of batch normalisation
 _BLOCK = 8  # matrix products with a multiple of it as the number of columns are a tenth faster
+_MIN_TRANSPOSED = 512  # width; below, transposing the output takes longer than it saves
 _MIN_COMPILED = 2**16  # numbers in a layer; below, some thousand steps save no more time than compiling takes
 
 
@@ -116,7 +117,7 @@ def _backward(
     grad: Tensor, rows_too: bool, shares: Tensor, last: Tensor, output_weight: Tensor, *kept: Tensor
 ) -> tuple[Tensor | None, ...]:
     """The gradients for the rows, if asked for, and for all tensors of the network."""
-    grad = grad.t().contiguous()
+    grad = grad.t()
     gradients: list[Tensor | None] = [grad @ last.t(), grad.sum(1)]
     above = output_weight
     for weight, scale, columns, active, mean, inverse in reversed(_by_layer(kept, 6)):
@@ -150,6 +151,8 @@ def _normed(active: Tensor, mean: Tensor, inverse: Tensor, scale: Tensor, shift:
 
 
 def _rows(columns: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    if weight.shape[1] < _MIN_TRANSPOSED:
+        return torch.addmm(bias, columns.t(), weight.t())
     return torch.addmm(bias[:, None], weight, columns).t().contiguous()
 
 

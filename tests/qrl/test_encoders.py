@@ -28,8 +28,10 @@ def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: 
         ((8, 8), False, False),
         ((16,), True, False),
         ((16, 8), True, False),
+        ((8, 512), True, False),
         pytest.param((16,), True, True, marks=needs_compiler),
         pytest.param((16, 8), True, True, marks=needs_compiler),
+        pytest.param((8, 512), True, True, marks=needs_compiler),
     ],
 )
 def test_counts_equal_repetition(
