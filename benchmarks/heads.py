@@ -12,12 +12,16 @@ from benchmarks.naive import textbook_union
 from benchmarks.plain_heads import PLAIN
 from qrl.heads import IQE, Head
 from qrl.q_models import LatentQModel
+from qrl.q_models.base import QModel
 from qrl.registry import find
 from qrl.spec import QModelSpec
 
 LATENT_SIZE = 256
 ROUNDS = 41  # some heads take less than a millisecond, in which the machine is noisy
-FORWARD_PAIRS, GRADIENT_PAIRS, STATE_ACTIONS = 4096, 1024, 964
+STATES, NUM_ACTIONS = 241, 4  # those of six-rooms
+STATE_ACTIONS = STATES * NUM_ACTIONS
+FORWARD_PAIRS, GRADIENT_PAIRS = 4096, 1024
+PART = 16  # rows of all pairs that are computed together
 
 
 def main() -> str:
@@ -30,43 +34,73 @@ def _latents(pairs: int) -> tuple[Tensor, Tensor]:
     return torch.randn(pairs, LATENT_SIZE), torch.randn(pairs, LATENT_SIZE)
 
 
-def forward(distance: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], Any]:
-    u, v = _latents(FORWARD_PAIRS)
-
+def forward(distance: Callable[..., Tensor], *latents: Tensor) -> Callable[[], Any]:
     @torch.no_grad()
     def run() -> Tensor:
-        return distance(u, v)
+        return distance(*latents)
 
     return run
 
 
-def with_gradient(distance: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], Any]:
-    u, v = (latents.requires_grad_() for latents in _latents(GRADIENT_PAIRS))
+def with_gradient(distance: Callable[..., Tensor], *latents: Tensor) -> Callable[[], Any]:
+    inputs = tuple(each.detach().requires_grad_() for each in latents)
 
     def run() -> Any:
-        return torch.autograd.grad(distance(u, v).sum(), (u, v))
+        return torch.autograd.grad(distance(*inputs).sum(), inputs)
 
     return run
 
 
-def _forms(dim_per_component: int) -> dict[str, IQE]:
-    forms = {name: IQE(LATENT_SIZE, dim_per_component) for name in ("textbook", "eager", "compiled")}
-    forms["textbook"].union = textbook_union
+def _model(name: str, **params: int) -> LatentQModel:
+    spec = QModelSpec(1, NUM_ACTIONS, 0.95)
+    model = find(name).make(spec, {"latent_size": LATENT_SIZE, "hidden_sizes": (), **params})
+    assert isinstance(model, LatentQModel)
+    return model
+
+
+def _forms(dim_per_component: int) -> dict[str, LatentQModel]:
+    forms = {
+        name: _model("iqe-maxmean", dim_per_component=dim_per_component) for name in ("textbook", "eager", "compiled")
+    }
+    plainest = forms["textbook"].head
+    assert isinstance(plainest, IQE)
+    plainest.union = textbook_union
     forms["compiled"].accelerate_()
     return forms
 
 
+def _asked(model: LatentQModel, name: str, all_actions: bool) -> Callable[[Tensor], Tensor]:
+    """D of a batch from the rows of its states, as the learner asks for it; the textbook's way takes whole rows."""
+    torch.manual_seed(0)
+    states, goals = torch.randint(STATES, (2, GRADIENT_PAIRS))
+    actions, goal_actions = torch.randint(NUM_ACTIONS, (2, GRADIENT_PAIRS))
+    ask = functools.partial(QModel.discounted_at, model) if name == "textbook" else model.discounted_at
+    return lambda rows: ask(rows, states, None if all_actions else actions, goals, goal_actions)
+
+
 def _iqe() -> str:
+    many, few = _latents(FORWARD_PAIRS), _latents(GRADIENT_PAIRS)
+    states = many[0][:STATE_ACTIONS].unflatten(0, (STATES, NUM_ACTIONS))
     rows = []
     for size in (8, 32):
-        for title, prepare, pairs in (
-            ("forward", forward, FORWARD_PAIRS),
-            ("forward + backward", with_gradient, GRADIENT_PAIRS),
-        ):
-            times = milliseconds({name: prepare(head) for name, head in _forms(size).items()})
+        forms = _forms(size)
+        cases = {
+            f"forward, {FORWARD_PAIRS:,} pairs": {name: forward(form.head, *many) for name, form in forms.items()},
+            f"forward + backward, {GRADIENT_PAIRS:,} pairs": {
+                name: with_gradient(form.head, *few) for name, form in forms.items()
+            },
+            f"learner, forward, {FORWARD_PAIRS:,} pairs": {
+                name: forward(_asked(form, name, True), states) for name, form in forms.items()
+            },
+            f"learner, forward + backward, {GRADIENT_PAIRS:,} pairs": {
+                name: with_gradient(_asked(form, name, False), states) for name, form in forms.items()
+            },
+        }
+        for title, functions in cases.items():
+            times = milliseconds(functions)
             rows.append(
                 [
-                    f"{title}, {pairs:,} pairs, {LATENT_SIZE // size}x{size}",
+                    f"{title}, {LATENT_SIZE // size}x{size}",
                     *(f"{value:.2f}" for value in times.values()),
                     f"{times.faster('eager', 'textbook'):.1f}x",
                     f"{times.faster('compiled', 'textbook'):.1f}x",
@@ -81,54 +115,54 @@ def _iqe() -> str:
         "compiled is faster by",
     ]
     note = (
-        "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. What limits: eager, the sort; "
-        "compiled, comparing all intervals with all, so that 32 intervals take longer than 8. The reduction is part of "
-        "all."
+        "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. The reduction is part of all; in the "
+        f"learner's rows, which are its questions of a step, also picking latents from those of {STATES} states and "
+        "discounting. What limits: eager, the sort; compiled, comparing all intervals with all, so that 32 intervals "
+        "take longer than 8, and with a gradient torch's own functions around that."
     )
     return table("IQE", columns, rows, note)
 
 
 def _all_pairs() -> str:
-    torch.manual_seed(0)
-    latents = torch.randn(STATE_ACTIONS, LATENT_SIZE)
     rows = []
     for size in (8, 32):
         times = milliseconds(
-            {name: _cdist(head, latents) for name, head in _forms(size).items() if name != "textbook"}, rounds=3
+            {name: all_pairs(form.head) for name, form in _forms(size).items() if name != "textbook"}, rounds=3
         )
         rows.append([f"{LATENT_SIZE // size}x{size}", *(f"{value:.0f}" for value in times.values())])
-    return table(
-        f"All pairs of {STATE_ACTIONS} latents",
-        ["IQE (k x l)", "eager, ms", "compiled, ms"],
-        rows,
-        "In parts of 16 rows, as the planner does, so that the memory is bounded.",
-    )
+    note = f"In parts of {PART} rows, as the planner does, so that the memory is bounded: see below."
+    return table(f"All pairs of {STATE_ACTIONS} latents", ["IQE (k x l)", "eager, ms", "compiled, ms"], rows, note)
 
 
-def _cdist(head: Head, latents: Tensor) -> Callable[[], Any]:
+def all_pairs(head: Head) -> Callable[[], Any]:
+    torch.manual_seed(0)
+    latents = torch.randn(STATE_ACTIONS, LATENT_SIZE)
+
     @torch.no_grad()
     def run() -> Tensor:
-        whole = len(latents) // 16 * 16
-        return torch.cat([head(part[:, None], latents[None]) for part in latents[:whole].split(16)])
+        distances = torch.empty(STATE_ACTIONS, STATE_ACTIONS)
+        for first in range(0, STATE_ACTIONS, PART):
+            # The last part overlaps the one before, so that all have one shape.
+            part = slice(min(first, STATE_ACTIONS - PART), first + PART)
+            distances[part] = head(latents[part, None], latents[None])
+        return distances
 
     return run
 
 
 def _others() -> str:
     rows = []
+    few, many = _latents(GRADIENT_PAIRS), _latents(FORWARD_PAIRS)
     for name, plain in PLAIN.items():
-        model = find(name).make(QModelSpec(1, 1, 0.95), {"latent_size": LATENT_SIZE, "hidden_sizes": ()})
-        assert isinstance(model, LatentQModel)
-        head = model.head
-        torch.testing.assert_close(head(*_latents(8)), plain(head, *_latents(8)), rtol=1e-3, atol=1e-4)
+        head = _model(name).head
         naive = functools.partial(plain, head)
-        ahead = milliseconds({"plain": forward(naive), "ours": forward(head)}, ROUNDS)
-        row = [name, f"{ahead['ours']:.2f}", f"{ahead.faster('ours', 'plain'):.2f}x"]
-        if name == "pqe-gg":  # scipy's function has no gradient
-            row += [f"{milliseconds({'ours': with_gradient(head)})['ours']:.2f}", "-"]
-        else:
-            both = milliseconds({"plain": with_gradient(naive), "ours": with_gradient(head)}, ROUNDS)
-            row += [f"{both['ours']:.2f}", f"{both.faster('ours', 'plain'):.2f}x"]
+        _check_equal(with_gradient(head, *_latents(8))(), with_gradient(naive, *_latents(8))())
+        _check_equal(head(*_latents(8)), naive(*_latents(8)))
+        ahead = milliseconds({"plain": forward(naive, *many), "ours": forward(head, *many)}, ROUNDS)
+        both = milliseconds({"plain": with_gradient(naive, *few), "ours": with_gradient(head, *few)}, ROUNDS)
+        row = [name]
+        for times in (ahead, both):
+            row += [f"{times['ours']:.2f}", f"{times.faster('ours', 'plain'):.2f}x"]
         rows.append(row)
     columns = ["head", "forward, ms", "against plain", "forward + backward, ms", "against plain"]
     note = (
@@ -137,3 +171,7 @@ def _others() -> str:
         "a module)."
     )
     return table("Other heads", columns, rows, note)
+
+
+def _check_equal(ours: Any, theirs: Any) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)

@@ -8,6 +8,8 @@ from scipy import special
 from torch import Tensor
 from torch.nn import functional as F
 
+from qrl.heads.poisson_race import probability_equal, probability_one_more
+
 Plain = Callable[[Any, Tensor, Tensor], Tensor]
 
 
@@ -21,12 +23,23 @@ def pqe_lh(head: Any, u: Tensor, v: Tensor) -> Tensor:
     return _reduce(head, 1 - torch.exp(-excess.mean(-1)))
 
 
-@torch.no_grad()
+class _Race(torch.autograd.Function):
+    """P(X > Y) by scipy's non-central chi-squared distribution, element by element, with its two derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, mu1: Tensor, mu2: Tensor) -> Tensor:
+        ctx.save_for_backward(mu1, mu2)
+        return torch.from_numpy(special.chndtr(2 * mu1.double().numpy(), 2, 2 * mu2.double().numpy())).to(mu1.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        mu1, mu2 = ctx.saved_tensors
+        return grad * probability_equal(mu1, mu2), -grad * probability_one_more(mu1, mu2)
+
+
 def pqe_gg(head: Any, u: Tensor, v: Tensor) -> Tensor:
-    """By scipy's non-central chi-squared distribution, element by element; it has no gradient."""
     only_u, only_v = (head.scale(mass) / head.dim_per_component for mass in head.set_differences(u, v))
-    greater = special.chndtr(2 * only_u.double().numpy(), 2, 2 * only_v.double().numpy())
-    less_equal = 1 - torch.from_numpy(greater).to(u.dtype)
+    less_equal = 1 - _Race.apply(only_u, only_v)  # type: ignore[no-untyped-call]
     return _reduce(head, 1 - less_equal.unflatten(-1, (head.num_components, head.dim_per_component)).prod(-1))
 
 

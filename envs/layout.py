@@ -55,17 +55,18 @@ class Layout:
 
     def _check(self) -> None:
         rows = self.text.split("\n")
+        width, height = len(rows[0]), len(rows)
         for y, row in enumerate(rows, 1):
-            if len(row) != len(rows[0]):
+            if len(row) != width:
                 raise LayoutError(
-                    f"{self.name}: row {y} has {len(row)} characters but row 1 has {len(rows[0])}; make them equal"
+                    f"{self.name}: row {y} has {len(row)} characters but row 1 has {width}; make them equal"
                 )
             for x, character in enumerate(row, 1):
                 if character not in CHARACTERS:
                     raise LayoutError(
                         f"{self.name}: unknown character {character!r} in row {y}, column {x}; use only {CHARACTERS}"
                     )
-                if character != "#" and (x in (1, self.width) or y in (1, self.height)):
+                if character != "#" and (x in (1, width) or y in (1, height)):
                     raise LayoutError(
                         f"{self.name}: {character!r} in row {y}, column {x} lies on the border; surround it by #"
                     )
