@@ -46,7 +46,7 @@ class DistanceMixture(nn.Module):
         self.net = DeepLinear(num_components, 1)
 
     def forward(self, components: Tensor) -> Tensor:
-        return (components * self.net.matrix().square()).sum(-1)
+        return components @ self.net.matrix().square().squeeze(0)
 
 
 class DiscountedMixture(nn.Module):
@@ -73,7 +73,7 @@ class DiscountedMixture(nn.Module):
 
     def forward(self, components: Tensor) -> Tensor:
         weights = F.softplus(-self.net.matrix()).squeeze(-1) / -self.log_discount
-        return (components * weights).sum(-1)
+        return components @ weights
 
 
 Mode = Annotated[str, Field(description="discounted (weights learned as discounts) or distance (learned directly)")]

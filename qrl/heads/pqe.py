@@ -60,7 +60,9 @@ class PQELH(_PQE):
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         excess = self._by_component((u - v).relu_())
-        return -torch.expm1(-(excess.mean(-1) if self.normalize else excess.sum(-1)))
+        weight = 1 / self.dim_per_component if self.normalize else 1.0
+        # As a product, because torch's sums over a few neighbours take three times as long.
+        return -torch.expm1(-(excess @ excess.new_full((self.dim_per_component,), weight)))
 
 
 @register_head("pqe-gg", family="PQE")
