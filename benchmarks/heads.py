@@ -12,7 +12,6 @@ from benchmarks.naive import textbook_union
 from benchmarks.plain_heads import PLAIN
 from qrl.heads import IQE, Head
 from qrl.q_models import LatentQModel
-from qrl.q_models.base import QModel
 from qrl.registry import find
 from qrl.spec import QModelSpec
 
@@ -69,13 +68,12 @@ def _forms(dim_per_component: int) -> dict[str, LatentQModel]:
     return forms
 
 
-def _asked(model: LatentQModel, name: str, all_actions: bool) -> Callable[[Tensor], Tensor]:
-    """D of a batch from the rows of its states, as the learner asks for it; the textbook's way takes whole rows."""
+def _asked(model: LatentQModel, all_actions: bool) -> Callable[[Tensor], Tensor]:
+    """D of a batch from the rows of its states, as the learner asks for it."""
     torch.manual_seed(0)
     states, goals = torch.randint(STATES, (2, GRADIENT_PAIRS))
     actions, goal_actions = torch.randint(NUM_ACTIONS, (2, GRADIENT_PAIRS))
-    ask = functools.partial(QModel.discounted_at, model) if name == "textbook" else model.discounted_at
-    return lambda rows: ask(rows, states, None if all_actions else actions, goals, goal_actions)
+    return lambda rows: model.discounted_at(rows, states, None if all_actions else actions, goals, goal_actions)
 
 
 def _iqe() -> str:
@@ -90,10 +88,10 @@ def _iqe() -> str:
                 name: with_gradient(form.head, *few) for name, form in forms.items()
             },
             f"learner, forward, {FORWARD_PAIRS:,} pairs": {
-                name: forward(_asked(form, name, True), states) for name, form in forms.items()
+                name: forward(_asked(form, True), states) for name, form in forms.items()
             },
             f"learner, forward + backward, {GRADIENT_PAIRS:,} pairs": {
-                name: with_gradient(_asked(form, name, False), states) for name, form in forms.items()
+                name: with_gradient(_asked(form, False), states) for name, form in forms.items()
             },
         }
         for title, functions in cases.items():
@@ -115,10 +113,10 @@ def _iqe() -> str:
         "compiled is faster by",
     ]
     note = (
-        "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. The reduction is part of all; in the "
-        f"learner's rows, which are its questions of a step, also picking latents from those of {STATES} states and "
-        "discounting. What limits: eager, the sort; compiled, comparing all intervals with all, so that 32 intervals "
-        "take longer than 8, and with a gradient torch's own functions around that."
+        "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. The reduction is part of all. "
+        '"learner": as it asks in a step for its targets and for its loss, with picking latents from those of '
+        f"{STATES} states, and discounting. What limits: eager, the sort; compiled, comparing all intervals with all, "
+        "so that 32 intervals take longer than 8, and with a gradient torch's own functions around that."
     )
     return table("IQE", columns, rows, note)
 
