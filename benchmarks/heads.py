@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.measure import milliseconds, table
+from benchmarks.measure import keep_freed_memory, milliseconds, table
 from benchmarks.naive import textbook_union
 from benchmarks.plain_heads import PLAIN
 from qrl.heads import IQE, Head
@@ -24,6 +24,7 @@ PART = 16  # rows of all pairs that are computed together
 
 
 def main() -> str:
+    keep_freed_memory()
     return "\n\n".join([_iqe(), _all_pairs(), _others()])
 
 
@@ -116,7 +117,8 @@ def _iqe() -> str:
         "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. The reduction is part of all. "
         '"learner": as it asks in a step for its targets and for its loss, with picking latents from those of '
         f"{STATES} states, and discounting. What limits: eager, the sort; compiled, comparing all intervals with all, "
-        "so that 32 intervals take longer than 8, and with a gradient torch's own functions around that."
+        "so that 32 intervals take longer than 8, and with a gradient torch's own functions around that. From here on "
+        "the process keeps freed memory, whose coming and going would decide the short rows."
     )
     return table("IQE", columns, rows, note)
 

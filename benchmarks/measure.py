@@ -1,5 +1,6 @@
 """Times as medians of alternating runs, so that a noisy machine is noisy for all alike; memory; tables."""
 
+import ctypes
 import re
 import statistics
 import time
@@ -11,6 +12,7 @@ import torch
 
 WARM_UP_SECONDS = 0.2
 TURN_SECONDS = 0.01
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers for them
 
 
 class Times(dict[str, float]):
@@ -46,6 +48,16 @@ def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -
             times[name].append(1e3 * (time.perf_counter() - begin) / calls[name])
         order.reverse()  # what one leaves in caches and free memory helps or harms the next
     return Times(times)
+
+
+def keep_freed_memory() -> None:
+    """Have glibc keep what is freed. Else it gives large blocks back and takes them anew, page by page: a millisecond
+    that falls on one function or another as chance will have it.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for parameter, value in ((_MMAP_THRESHOLD, 2**25), (_TRIM_THRESHOLD, 2**31 - 1)):
+            mallopt(parameter, value)
 
 
 PRODUCT = 2048
