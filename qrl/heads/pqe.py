@@ -60,9 +60,9 @@ class PQELH(_PQE):
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         excess = self._by_component((u - v).relu_())
-        weight = 1 / self.dim_per_component if self.normalize else 1.0
-        # As a product, because torch's sums over a few neighbours take three times as long.
-        return -torch.expm1(-(excess @ excess.new_full((self.dim_per_component,), weight)))
+        exponent = excess.sum(-1).mul_(-1 / self.dim_per_component if self.normalize else -1)
+        # In place, where no gradient needs it.
+        return -exponent.expm1() if exponent.requires_grad else exponent.expm1_().neg_()
 
 
 @register_head("pqe-gg", family="PQE")
