@@ -140,6 +140,18 @@ def test_float32_agrees_with_float64(name: str) -> None:
 
 
 @every_head
+def test_values_do_not_depend_on_gradients(name: str) -> None:
+    """Heads take other ways where no gradient is asked for: in place, or without what only the gradient needs."""
+    head = make_head(name)
+    u, v = randn(50, INPUT_SIZE), randn(50, INPUT_SIZE, seed=1)
+    before = u.clone(), v.clone()
+    with torch.no_grad():
+        plain = head(u, v)
+    torch.testing.assert_close(head(u.requires_grad_(), v.requires_grad_()), plain, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close((u, v), before, rtol=0, atol=0)
+
+
+@every_head
 def test_gradients(name: str) -> None:
     head = make_head(name, input_size=8)
     u, v = randn(3, 8).requires_grad_(), randn(3, 8, seed=1).requires_grad_()
