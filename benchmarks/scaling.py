@@ -112,8 +112,8 @@ def _collection(ax: Any) -> str:
     _draw(ax, work, times)
     ax.set(xlabel="pairs of states", ylabel="seconds", title="a layout's true distances")
     note = (
-        "All distances, and which goals each start reaches, grow with the square of the states, as their table does; "
-        "they are found once a layout. A step then looks up four of them, wherever they lie in that table."
+        "All distances, and which goals each start reaches, are found once a layout; the time grows a little faster "
+        "than their table, the square of the states. A step then looks up four of them, wherever they lie in it."
     )
     return table("Scaling of collection", ["open room", "states", "all distances, s", "steps a second"], rows, note)
 
