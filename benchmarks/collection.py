@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 
 from benchmarks.measure import table
-from envs.collector import CollectorSettings, collect
-from envs.dataset import ENV_ID
-from envs.ground_truth import ground_truth
-from envs.layout import MOVES, load_layout
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import ENV_ID
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import MOVES, load_layout
 
 ROUNDS = 5
 STEPPED_EPISODES = 100

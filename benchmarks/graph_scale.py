@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.graph_training import GraphTraining
-from agents.settings import GraphTrainSettings
 from benchmarks.measure import peak_memory
-from envs.graphs.collector import GraphSettings, collect_graph
-from envs.graphs.dataset import GraphDataset
-from envs.graphs.graph import read_edge_list
-from envs.graphs.landmarks import Searches
-from envs.graphs.node2vec import WalkSettings, node2vec
+from qrl.agents.runs.graph_training import GraphTraining
+from qrl.agents.runs.settings import GraphTrainSettings
 from qrl.common.files import atomic_write
+from qrl.envs.graphs.collector import GraphSettings, collect_graph
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.graphs.graph import read_edge_list
+from qrl.envs.graphs.landmarks import Searches
+from qrl.envs.graphs.node2vec import WalkSettings, node2vec
 
 NODES, EDGES = 685_230, 7_600_595  # those of web-BerkStan
 LANDMARKS, FEATURES, STEPS = 100, 128, 20

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from agents.goal_sampler import Batch
-from agents.settings import LearnerSettings
+from qrl.agents.learners.goal_sampler import Batch
+from qrl.agents.learners.settings import MboldSettings
 from qrl.heads import IQE
 from qrl.q_models.base import QModel
 
@@ -29,7 +29,7 @@ class NaiveLearner:
     For goals that are state-action pairs and no regulariser.
     """
 
-    def __init__(self, model: QModel, observations: Tensor, settings: LearnerSettings, num_steps: int) -> None:
+    def __init__(self, model: QModel, observations: Tensor, settings: MboldSettings, num_steps: int) -> None:
         self.model = model.train()
         self.target = copy.deepcopy(model).eval()
         for module in (*self.model.modules(), *self.target.modules()):

@@ -12,16 +12,16 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from agents.agent import Agent
-from agents.evaluation import Evaluator
 from benchmarks.heads import LATENT_SIZE, STATE_ACTIONS
 from benchmarks.measure import milliseconds, table
 from benchmarks.training_step import learner_step, necessary_operations, paper_training
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
-from envs.ground_truth import ground_truth
-from envs.layout import Layout
-from envs.pictures import save_figure
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.planning.agent import Agent
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import Layout
+from qrl.envs.pictures import save_figure
 
 SIDES_COLLECTED = (20, 50, 100)
 SIDES_EVALUATED = (10, 20, 40)

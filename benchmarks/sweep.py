@@ -4,11 +4,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from agents.studies.backends import LokyBackend
-from agents.studies.folder import StudyFolder
-from agents.studies.study import Study, StudySettings
-from agents.studies.sweep import sweep
 from benchmarks.measure import table
+from qrl.agents.studies.backends import LokyBackend
+from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.sweep import sweep
 
 FAMILIES, SEEDS, STEPS = ("euclidean", "l1", "spherical", "metric-mixture"), 2, 1000
 

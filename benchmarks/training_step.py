@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from agents.goal_sampler import GoalSampler
-from agents.settings import TrainSettings
-from agents.training import AgentTraining
 from benchmarks.measure import PRODUCT, PRODUCT_OPERATIONS, matrix_product, milliseconds, table
 from benchmarks.naive import NaiveLearner
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
+from qrl.agents.learners.goal_sampler import GoalSampler
+from qrl.agents.runs.settings import TrainSettings
+from qrl.agents.runs.training import AgentTraining
 from qrl.encoders import MLP
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
 
 
 def paper_training(name: str, compiled: bool = False, dataset: Dataset | None = None, **changes: Any) -> AgentTraining:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-import agents
-from agents.run_folder import RunFolder
-from envs.graphs.dataset import GraphDataset
-from envs.graphs.graph import read_edge_list
-from envs.graphs.landmarks import FAR, steps_from
+import qrl
+from qrl.agents.runs.run_folder import RunFolder
 from qrl.common.files import atomic_write
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.graphs.graph import read_edge_list
+from qrl.envs.graphs.landmarks import FAR, steps_from
 
 DISTANCES = (1, 2, 3, 4, 5, 6, 8, 10)
 
@@ -29,7 +29,7 @@ def main(out: str, edges: str, names_file: str, *runs: str) -> None:
     data = GraphDataset.load(RunFolder.existing(runs[0]).find_dataset())
     met = np.bincount(graph.edges.indices, minlength=graph.num_nodes)  # how many edges lead to a node
     assert np.array_equal(data.names, graph.names), "the runs are of another graph"
-    models = {Path(run).name.partition("__")[0]: agents.load(run) for run in runs}
+    models = {Path(run).name.partition("__")[0]: qrl.load(run) for run in runs}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["from", "to", "true distance", *models])

@@ -8,9 +8,9 @@ import csv
 import re
 from pathlib import Path
 
-from agents.studies.findings import Cell, Findings
-from agents.studies.folder import StudyFolder
-from agents.studies.report import (
+from qrl.agents.studies.findings import Cell, Findings
+from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.report import (
     claims_table,
     comparisons_table,
     overview_table,
@@ -19,7 +19,7 @@ from agents.studies.report import (
     table,
     write_report,
 )
-from agents.studies.table import matched, read_rows
+from qrl.agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
 
 DOCS = Path(__file__).parent

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.dataset import Dataset
-from envs.ground_truth import ground_truth
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
 
 
 def visits(dataset: Dataset) -> NDArray[np.int64]:

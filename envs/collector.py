@@ -5,15 +5,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 from tqdm import tqdm
 
-from envs.dataset import ENV_ID, Dataset, Header, Spaces
-from envs.ground_truth import GroundTruth, ground_truth
-from envs.layout import MOVES, OBSERVATION_DIM, load_layout
 from qrl.common.settings import Settings
+from qrl.envs.dataset import ENV_ID, Dataset, Header, Spaces
+from qrl.envs.ground_truth import GroundTruth, ground_truth
+from qrl.envs.layout import MOVES, OBSERVATION_DIM, load_layout
 
 BLOCK = 1024  # episodes simulated together; part of what a seed means, so changing it changes every dataset
 
 
 class CollectorSettings(Settings):
+    CONFIGS = "data"
+
     layout: str = Field("six-rooms", description="name of a built-in layout, or path of a text file")
     trajectories: int = Field(1000, ge=1, le=10_000_000, description="number of episodes")
     epsilon: float = Field(0.6, ge=0, le=1, description="probability of a random action; else a shortest way")

@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import metadata
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from envs import npz
-from envs.ground_truth import ground_truth
-from envs.layout import MOVES, Layout
-from qrl.common.errors import DatasetError, LayoutError
 from qrl.common.settings import Settings
+from qrl.common.versions import versions
+from qrl.envs import npz
+from qrl.envs.errors import DatasetError, LayoutError
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import MOVES, Layout
 
 ENV_ID = "qrl/OneWayDoors-v0"
 FORMAT = npz.Format(
@@ -36,10 +36,6 @@ class Spaces(Settings):
 
     observation_dim: int = Field(ge=1)
     num_actions: int = Field(ge=1)
-
-
-def versions() -> dict[str, str]:
-    return {name: metadata.version(name) for name in ("qrl", "numpy", "gymnasium", "minigrid")}
 
 
 class Header(Settings):

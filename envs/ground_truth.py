@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from envs.layout import MOVES, Layout, opposite
-from qrl.common.errors import LayoutError
+from qrl.envs.errors import LayoutError
+from qrl.envs.layout import MOVES, Layout, opposite
 
 _ROWS_AT_ONCE = 1024  # scipy returns float64 rows: converting them in parts keeps the peak of memory low
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qrl.common.errors import FileError, LayoutError
+from qrl.common.errors import FileError
 from qrl.common.files import read_text
 from qrl.common.names import unknown_name
+from qrl.envs.errors import LayoutError
 
 # Actions, in the order of their numbers: up, right, down, left, as steps (dx, dy) with y pointing down.
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])
@@ -148,7 +149,7 @@ class Layout:
 
 
 def builtin_layouts() -> list[str]:
-    folder = resources.files("envs").joinpath("layouts")
+    folder = resources.files("qrl.envs").joinpath("layouts")
     return sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir())
 
 
@@ -159,7 +160,7 @@ def load_layout(source: "str | Path | Layout") -> Layout:
     if isinstance(source, str) and "\n" in source:
         return Layout(source)
     if str(source) in builtin_layouts():
-        text = resources.files("envs").joinpath("layouts", f"{source}.txt").read_text("utf-8")
+        text = resources.files("qrl.envs").joinpath("layouts", f"{source}.txt").read_text("utf-8")
         return Layout(text, str(source))
     if not Path(source).exists():
         raise LayoutError(f"{unknown_name('layout', str(source), builtin_layouts())}; or give the path of a text file")

@@ -8,9 +8,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from envs.dataset import ENV_ID, Dataset
-from envs.layout import Layout, builtin_layouts, load_layout
-from qrl.common.errors import DatasetError
+from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.layout import Layout, builtin_layouts, load_layout
 
 
 def to_minari(dataset: Dataset, dataset_id: str) -> None:

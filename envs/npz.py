@@ -17,9 +17,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qrl.common.errors import DatasetError
 from qrl.common.files import atomic_write
 from qrl.common.settings import Settings
+from qrl.envs.errors import DatasetError
 
 _HEADER = "header"
 

@@ -15,9 +15,10 @@ from minigrid.minigrid_env import MiniGridEnv
 from minigrid.utils.rendering import fill_coords, point_in_rect, point_in_triangle, rotate_fn
 from numpy.typing import NDArray
 
-from envs.ground_truth import ground_truth
-from envs.layout import MOVES, OBSERVATION_DIM, Layout, load_layout, opposite
-from qrl.common.errors import LayoutError, UserError
+from qrl.common.errors import UserError
+from qrl.envs.errors import LayoutError
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import MOVES, OBSERVATION_DIM, Layout, load_layout, opposite
 
 Observation = dict[str, NDArray[np.float32]]
 

@@ -14,11 +14,11 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from envs.card import visits
-from envs.dataset import Dataset
-from envs.layout import MOVES, Layout
-from qrl.common.errors import DatasetError
 from qrl.common.files import atomic_write
+from qrl.envs.card import visits
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.layout import MOVES, Layout
 
 _WALL = ListedColormap(["0.35"])
 

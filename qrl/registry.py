@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pydantic import create_model
 
-from qrl.common.errors import ConfigError, RegistryError
+from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.settings import Settings
+from qrl.errors import RegistryError
 from qrl.spec import QModelSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qrl.common.errors import ContractError
+from qrl.errors import ContractError
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
 from qrl.registry import find, make_q_model

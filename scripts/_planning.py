@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import get_args
 
-from agents.results import Protocol
+from qrl.agents.evaluation.results import Protocol
 from qrl.common.errors import ConfigError
 
 

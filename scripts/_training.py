@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agents.settings import RunSettings, differences
+from qrl.agents.runs.settings import RunSettings, differences
 from qrl.common.commands import add_settings_arguments, new_parser
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.run_folder import RunFolder
-    from agents.training_run import Training
+    from qrl.agents.runs.run_folder import RunFolder
+    from qrl.agents.runs.training_run import Training
 
 
 def training_command(
@@ -34,7 +34,7 @@ def training_command(
     else:
         wanted = settings.load(args.config, args.overrides)
         if args.dry_run:
-            from agents.dry_run import dry_run
+            from qrl.agents.runs.dry_run import dry_run
 
             print(dry_run(training.prepare(wanted)))
             return 0
@@ -61,7 +61,7 @@ def _parser(name: str, description: str | None, settings: type[RunSettings]) -> 
 def _run(command: str, folder: "RunFolder", made: "Training") -> int:
     from tqdm import tqdm
 
-    from agents.training_run import train
+    from qrl.agents.runs.training_run import train
 
     received: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -89,8 +89,8 @@ def _check_unchanged(args: Namespace, settings: type[RunSettings]) -> None:
         raise ConfigError("--resume goes on with a run as it is: leave out --force and --dry-run")
     if args.config is None and not args.overrides:
         return
-    from agents.run_folder import RunFolder
-    from agents.training_run import resolve
+    from qrl.agents.runs.run_folder import RunFolder
+    from qrl.agents.runs.training_run import resolve
 
     saved = RunFolder.existing(args.resume).read_config()
     wanted = settings.load(args.config, args.overrides)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from envs.collector import CollectorSettings, collect
 from qrl.common.commands import add_settings_arguments, command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.files import check_output
+from qrl.envs.collector import CollectorSettings, collect
 
 
 @command
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.from_minari is None:
         dataset = collect(CollectorSettings.load(args.config, args.overrides), progress=True)
     elif args.config is None and not args.overrides:
-        from envs.minari_exchange import from_minari
+        from qrl.envs.minari_exchange import from_minari
 
         dataset = from_minari(args.from_minari)
     else:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from envs.graphs.collector import GraphSettings, collect_graph
 from qrl.common.commands import add_settings_arguments, command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.files import check_output
+from qrl.envs.graphs.collector import GraphSettings, collect_graph
 
 
 @command
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if header.self_loops or header.repeated_edges:
         print(f"left out: {header.self_loops:,} self-loops, {header.repeated_edges:,} repeated edges")
     if args.picture is not None:
-        from envs.graphs.pictures import distances_picture
+        from qrl.envs.graphs.pictures import distances_picture
 
         distances_picture(settings, args.picture)
         print(f"wrote {args.picture}")

@@ -6,11 +6,10 @@ The results also go into the TensorBoard of each run.
 import sys
 from collections.abc import Sequence
 
-from qrl.scripts._planning import add_planning_arguments, prepare
-
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.files import check_output
+from qrl.scripts._planning import add_planning_arguments, prepare
 
 
 @command
@@ -24,10 +23,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     prepare(args)
 
     # Imported only now, so that --help answers without torch.
-    from agents.evaluation import Evaluator
-    from agents.report import write_report
-    from agents.summary import text_table
-    from agents.trained_run import TrainedRun
+    from qrl.agents.evaluation.evaluator import Evaluator
+    from qrl.agents.evaluation.report import write_report
+    from qrl.agents.evaluation.summary import text_table
+    from qrl.agents.runs.trained_run import TrainedRun
 
     runs = [TrainedRun.open(run, seed=args.seed) for run in args.runs]
     first = runs[0].dataset

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qrl.scripts._planning import add_planning_arguments, cell, prepare
-
-from agents.results import PICTURES, REFERENCES, Evaluation, keys_help
+from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, keys_help
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.files import atomic_write, check_output
+from qrl.scripts._planning import add_planning_arguments, cell, prepare
 
 if TYPE_CHECKING:
-    from agents.evaluation import Evaluator, Subject
+    from qrl.agents.evaluation.evaluator import Evaluator, Subject
 
 
 def _parser() -> ArgumentParser:
@@ -44,11 +43,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     prepare(args)
 
     # Imported only now, so that --help answers without torch.
-    from agents.evaluation import Evaluator
-    from agents.rollout import open_env
-    from agents.summary import align, by_distance, text_table
-    from agents.trained_run import TrainedRun, evaluation_of
-    from envs.dataset import Dataset
+    from qrl.agents.evaluation.evaluator import Evaluator
+    from qrl.agents.evaluation.summary import align, by_distance, text_table
+    from qrl.agents.planning.rollouts import open_env
+    from qrl.agents.runs.trained_run import TrainedRun, evaluation_of
+    from qrl.envs.dataset import Dataset
 
     trained = None
     if args.reference is None:
@@ -102,7 +101,7 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
             file.write(evaluation.model_dump_json(indent=2).encode())
         print(f"wrote {args.json}")
     if args.pictures is not None:
-        from agents.pictures import evaluation_pictures
+        from qrl.agents.evaluation.pictures import evaluation_pictures
 
         drawn = evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal)
         for path in drawn:
@@ -110,7 +109,7 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
         if not drawn:
             print("note: there is nothing to draw without a layout", file=sys.stderr)
     if args.gif is not None:
-        from agents.rollout import save_gif
+        from qrl.agents.planning.rollouts import save_gif
 
         episode = evaluator.play(subject.policy, args.start, args.goal)
         save_gif(episode, args.gif)

@@ -17,19 +17,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     picture = None if args.picture is None else check_output(args.picture, ".png", args.force)
     # Imported only now, so that --help answers at once.
-    from envs.card import card
-    from envs.dataset import Dataset
+    from qrl.envs.card import card
+    from qrl.envs.dataset import Dataset
 
     dataset = Dataset.load(args.file)
     for name, value in {"file": f"{args.file} (valid)", **card(dataset)}.items():
         print(f"{name:<20} {value}")
     if picture is not None:
-        from envs.pictures import coverage_picture
+        from qrl.envs.pictures import coverage_picture
 
         coverage_picture(dataset, picture)
         print(f"{'picture':<20} {picture}")
     if args.to_minari is not None:
-        from envs.minari_exchange import to_minari
+        from qrl.envs.minari_exchange import to_minari
 
         to_minari(dataset, args.to_minari)
         print(f"{'Minari dataset':<20} {args.to_minari}")

@@ -6,8 +6,8 @@ Works while the sweep is still running, and on a folder with nothing but study.y
 from collections.abc import Sequence
 from pathlib import Path
 
+from qrl.agents.errors import RunError
 from qrl.common.commands import command, new_parser
-from qrl.common.errors import RunError
 
 
 @command
@@ -18,10 +18,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     # Imported only now, so that --help answers without torch.
-    from agents.studies.findings import Findings
-    from agents.studies.folder import StudyFolder
-    from agents.studies.report import markdown, write_report
-    from agents.studies.table import gather, matched, read_rows, write_rows
+    from qrl.agents.studies.findings import Findings
+    from qrl.agents.studies.folder import StudyFolder
+    from qrl.agents.studies.report import markdown, write_report
+    from qrl.agents.studies.table import gather, matched, read_rows, write_rows
 
     folder = StudyFolder(args.folder)
     study = folder.read_study()

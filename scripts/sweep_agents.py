@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.studies.study import Study, StudySettings
+from qrl.agents.studies.study import Study, StudySettings
 from qrl.common.commands import add_override_arguments, command, new_parser
 from qrl.common.errors import ConfigError
 
@@ -38,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     study = Study.load(args.study, args.overrides)
 
     # Imported only now, so that --help answers without torch.
-    from agents.studies.backends import BACKENDS
-    from agents.studies.folder import StudyFolder
-    from agents.studies.sweep import check_models, sweep
-    from agents.studies.table import gather, summary
+    from qrl.agents.studies.backends import BACKENDS
+    from qrl.agents.studies.folder import StudyFolder
+    from qrl.agents.studies.sweep import check_models, sweep
+    from qrl.agents.studies.table import gather, summary
     from qrl.registry import load_plugin
 
     for module in args.plugin:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from qrl.scripts._training import training_command
-
-from agents.settings import TrainSettings
+from qrl.agents.runs.settings import TrainSettings
 from qrl.common.commands import command
+from qrl.scripts._training import training_command
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
-    return training_command("train-agent", __doc__, TrainSettings, "agents.training:AgentTraining", argv)
+    return training_command("train-agent", __doc__, TrainSettings, "qrl.agents.runs.training:AgentTraining", argv)

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from qrl.scripts._training import training_command
-
-from agents.settings import GraphTrainSettings
+from qrl.agents.runs.settings import GraphTrainSettings
 from qrl.common.commands import command
+from qrl.scripts._training import training_command
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
-    return training_command("train-graph", __doc__, GraphTrainSettings, "agents.graph_training:GraphTraining", argv)
+    return training_command(
+        "train-graph", __doc__, GraphTrainSettings, "qrl.agents.runs.graph_training:GraphTraining", argv
+    )

@@ -17,7 +17,7 @@ os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A short run on `traps`, in which some goals cannot be reached from some states. Only to be looked at."""
-    from agents.training import start, train
+    from qrl.agents.runs.training import start, train
     from tests.agents.worlds import small_settings
 
     run = tmp_path_factory.mktemp("trained") / "iqe"

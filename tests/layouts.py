@@ -3,7 +3,7 @@
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from envs.layout import DOOR_SLOTS, DOORS, Layout, builtin_layouts, load_layout
+from qrl.envs.layout import DOOR_SLOTS, DOORS, Layout, builtin_layouts, load_layout
 
 BUILTIN = [load_layout(name) for name in builtin_layouts()]
 

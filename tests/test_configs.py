@@ -4,25 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from agents.settings import GraphTrainSettings, TrainSettings
-from agents.studies.study import Study
-from agents.studies.sweep import check_models
-from agents.training_run import build_model
-from envs.collector import CollectorSettings
 from qrl import QModelSpec
+from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
+from qrl.agents.runs.training_run import build_model
+from qrl.agents.studies.study import Study
+from qrl.agents.studies.sweep import check_models
 from qrl.catalog import count_parameters
+from qrl.envs.collector import CollectorSettings
 from qrl.q_models import LatentQModel
 from qrl.registry import find
 
-CONFIGS = sorted(path.stem for path in (Path(__file__).parents[1] / "configs").glob("*.yaml"))
-GRAPHS, STUDIES = (
+DATA, CONFIGS, GRAPHS, STUDIES = (
     sorted(path.stem for path in (Path(__file__).parents[1] / "configs" / folder).glob("*.yaml"))
-    for folder in ("graphs", "studies")
+    for folder in ("data", "train", "graphs", "studies")
 )
-FOR_DATA = {"demo"}
 
 
-@pytest.mark.parametrize("name", sorted(set(CONFIGS) - FOR_DATA))
+@pytest.mark.parametrize("name", CONFIGS)
 def test_training_configs(name: str) -> None:
     settings = TrainSettings.load(name)
     find(settings.model.name).parameters.from_values(settings.model.params, name)
@@ -33,7 +31,7 @@ def test_training_configs(name: str) -> None:
         assert settings.model.width == 2048
 
 
-@pytest.mark.parametrize("name", sorted(FOR_DATA))
+@pytest.mark.parametrize("name", DATA)
 def test_data_configs(name: str) -> None:
     assert CollectorSettings.load(name) != CollectorSettings()
 

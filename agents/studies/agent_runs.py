@@ -4,14 +4,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agents.evaluation import Evaluator
-from agents.results import Evaluation, Results
-from agents.studies.kinds import Numbers
-from agents.trained_run import TrainedRun, evaluation_of
-from agents.training import AgentTraining
-from envs.dataset import Dataset
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.results import Evaluation, Results
+from qrl.agents.runs.trained_run import TrainedRun, evaluation_of
+from qrl.agents.runs.training import AgentTraining
+from qrl.agents.studies.kinds import Numbers
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
+from qrl.envs.dataset import Dataset
 
 TRAINING = AgentTraining
 

@@ -19,9 +19,9 @@ from typing import Any
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
-from agents.run_folder import RunFolder
-from agents.studies.folder import EVALUATION
-from agents.studies.worker import Task, attempt, serve
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.studies.folder import EVALUATION
+from qrl.agents.studies.worker import Task, attempt, serve
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import atomic_write
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from agents.results import REFERENCES
-from agents.studies.statistics import (
+from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.studies.statistics import (
     Interval,
     Values,
     bootstrap,
@@ -19,8 +19,8 @@ from agents.studies.statistics import (
     over_strata,
     t_interval,
 )
-from agents.studies.study import Claim, Place, Study
-from agents.studies.table import Row
+from qrl.agents.studies.study import Claim, Place, Study
+from qrl.agents.studies.table import Row
 
 SUBJECT = "iqe-maxmean"  # whose improvement over every other family is reported
 Verdict = Literal["holds", "does not hold", "undecided", "no data"]

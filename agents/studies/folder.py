@@ -8,10 +8,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from agents.run_folder import RunFolder
-from agents.studies.kinds import Numbers
-from agents.studies.study import PlannedRun, Study
-from qrl.common.errors import FileError, RunError
+from qrl.agents.errors import RunError
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.studies.kinds import Numbers
+from qrl.agents.studies.study import PlannedRun, Study
+from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.settings import dump_yaml
 

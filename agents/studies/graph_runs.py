@@ -4,10 +4,10 @@ import json
 import math
 from pathlib import Path
 
-from agents.graph_training import GraphTraining
-from agents.run_folder import RunFolder
-from agents.settings import GraphTrainSettings
-from agents.studies.kinds import Numbers
+from qrl.agents.runs.graph_training import GraphTraining
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.runs.settings import GraphTrainSettings
+from qrl.agents.studies.kinds import Numbers
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 

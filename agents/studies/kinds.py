@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from agents.settings import GraphTrainSettings, RunSettings, TrainSettings
+from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
 
 Numbers = dict[str, float | None]
 
@@ -48,7 +48,7 @@ _AGENTS, _GRAPHS = (
             "triangle_violations": Metric("triangle violations", 4),
         },
         more_is_better=True,
-        module="agents.studies.agent_runs",
+        module="qrl.agents.studies.agent_runs",
     ),
     Kind(
         settings=GraphTrainSettings,
@@ -63,7 +63,7 @@ _AGENTS, _GRAPHS = (
             "spearman": Metric("rank correlation"),
         },
         more_is_better=False,
-        module="agents.studies.graph_runs",
+        module="qrl.agents.studies.graph_runs",
     ),
 )
 KINDS = {kind.settings.COMMAND: kind for kind in (_AGENTS, _GRAPHS)}

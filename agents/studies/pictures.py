@@ -8,10 +8,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from agents.pictures import REFERENCE_STYLES
-from agents.results import REFERENCES
-from agents.studies.findings import Cell, Findings
-from envs.pictures import save_figure
+from qrl.agents.evaluation.pictures import REFERENCE_STYLES
+from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.studies.findings import Cell, Findings
+from qrl.envs.pictures import save_figure
 
 BEST = 6  # families in the closer look
 _MARKERS = "osD^vPX*<>hp"

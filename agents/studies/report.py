@@ -4,12 +4,12 @@ import csv
 import io
 from pathlib import Path
 
-from agents.results import REFERENCES
-from agents.studies.findings import SUBJECT, Cell, Decision, Findings
-from agents.studies.pictures import study_picture
-from agents.studies.statistics import Interval
-from agents.studies.study import Place
-from agents.studies.table import Row
+from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.studies.findings import SUBJECT, Cell, Decision, Findings
+from qrl.agents.studies.pictures import study_picture
+from qrl.agents.studies.statistics import Interval
+from qrl.agents.studies.study import Place
+from qrl.agents.studies.table import Row
 from qrl.common.files import atomic_write
 
 FILES = ("report.md", "summary.csv", "figure.png")

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from agents.results import REFERENCES
-from agents.settings import RunSettings, differences
-from agents.studies.kinds import KINDS, Kind
+from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.runs.settings import RunSettings, differences
+from qrl.agents.studies.kinds import KINDS, Kind
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.settings import Settings, merge, read_config
@@ -79,6 +79,8 @@ class Claim(Settings):
 
 
 class StudySettings(Settings):
+    CONFIGS = "studies"
+
     name: str | None = Field(None, description="what it is called; by default as its file")
     out: str | None = Field(None, description="folder of the results; by default runs/STUDY")
     command: Literal["train-agent", "train-graph"] = Field("train-agent", description="what trains the runs")
@@ -210,7 +212,11 @@ class Study:
     @cached_property
     def base(self) -> dict[str, Any]:
         """The settings that all runs begin with."""
-        named = {} if self.settings.config is None else read_config(self.settings.config)
+        named = (
+            {}
+            if self.settings.config is None
+            else read_config(self.settings.config, self.settings.kind.settings.CONFIGS)
+        )
         return merge(named, self._changes("settings", self.settings.settings))
 
     @property

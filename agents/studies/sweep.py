@@ -5,11 +5,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tqdm import tqdm
 
-from agents.studies.backends import Backend
-from agents.studies.folder import StudyFolder
-from agents.studies.study import PlannedRun, Study
-from agents.studies.table import gather, write_rows
-from agents.studies.worker import Task, check_settings
+from qrl.agents.studies.backends import Backend
+from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.study import PlannedRun, Study
+from qrl.agents.studies.table import gather, write_rows
+from qrl.agents.studies.worker import Task, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
 from qrl.registry import find

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from agents.results import REFERENCES, Record
-from agents.studies.folder import StudyFolder
-from agents.studies.kinds import Numbers
-from agents.studies.study import Place, PlannedRun, Study
+from qrl.agents.evaluation.results import REFERENCES, Record
+from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.kinds import Numbers
+from qrl.agents.studies.study import Place, PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 

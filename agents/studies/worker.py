@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from shutil import rmtree
 from typing import Any
 
-from agents.run_folder import RunFolder
-from agents.settings import RunSettings, differences
-from agents.studies.folder import EVALUATION
-from agents.studies.kinds import KINDS
-from agents.training_run import train
-from qrl.common.errors import RunError, UserError
+from qrl.agents.errors import RunError
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.runs.settings import RunSettings, differences
+from qrl.agents.runs.training_run import train
+from qrl.agents.studies.folder import EVALUATION
+from qrl.agents.studies.kinds import KINDS
+from qrl.common.errors import UserError
 from qrl.registry import load_plugin
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds

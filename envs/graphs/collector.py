@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.sparse.csgraph import shortest_path
 
-from envs.graphs.dataset import GraphDataset, Header
-from envs.graphs.graph import Graph, read_edge_list
-from envs.graphs.landmarks import Pairs, Searches
-from envs.graphs.node2vec import WalkSettings, node2vec
-from envs.graphs.random_graphs import BLOCKS, GENERATORS, anchor_features, random_graph
-from qrl.common.errors import ConfigError, DatasetError
+from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
+from qrl.envs.errors import DatasetError
+from qrl.envs.graphs.dataset import GraphDataset, Header
+from qrl.envs.graphs.graph import Graph, read_edge_list
+from qrl.envs.graphs.landmarks import Pairs, Searches
+from qrl.envs.graphs.node2vec import WalkSettings, node2vec
+from qrl.envs.graphs.random_graphs import BLOCKS, GENERATORS, anchor_features, random_graph
 
 
 class GraphSettings(Settings):

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from envs import npz
-from envs.dataset import versions
-from envs.graphs.landmarks import Pairs
-from qrl.common.errors import DatasetError
 from qrl.common.settings import Settings
+from qrl.common.versions import versions
+from qrl.envs import npz
+from qrl.envs.errors import DatasetError
+from qrl.envs.graphs.landmarks import Pairs
 
 FORMAT = npz.Format(
     "qrl-graph-distances",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from qrl.common.errors import DatasetError
+from qrl.envs.errors import DatasetError
 
 BLOCK = 2**24  # bytes of text that are parsed together
 MAX_LINE = 2**16

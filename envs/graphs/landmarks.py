@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 from tqdm import tqdm
 
-from envs.graphs.graph import Graph, Ids
-from qrl.common.errors import DatasetError
+from qrl.envs.errors import DatasetError
+from qrl.envs.graphs.graph import Graph, Ids
 
 FAR = np.uint16(2**16 - 1)  # stands for no way
 

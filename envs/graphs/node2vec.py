@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csr_array
 
-from envs.graphs.graph import Graph, Ids
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
+from qrl.envs.graphs.graph import Graph, Ids
 
 
 class WalkSettings(Settings):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from envs.graphs.graph import Graph
+from qrl.envs.graphs.graph import Graph
 
 Table = NDArray[np.float64]
 

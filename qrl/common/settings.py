@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -24,10 +24,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    CONFIGS: ClassVar[str] = ""  # the folder of its built-in configs
+
     @classmethod
     def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
         """Defaults, changed by a YAML file (a path or a built-in name), changed by key=value overrides."""
-        values = read_config(config) if config is not None else {}
+        values = read_config(config, cls.CONFIGS) if config is not None else {}
         for override in overrides:
             _override(cls, values, override)
         return cls.from_values(values, config if config is not None else "settings")
@@ -50,18 +52,18 @@ class Settings(BaseModel):
         return "\n".join(lines)
 
 
-def read_config(config: str) -> dict[str, Any]:
-    """The mapping in a YAML file, given by its path or by the name of a built-in config.
+def read_config(config: str, folder: str = "") -> dict[str, Any]:
+    """The mapping in a YAML file, given by its path or by the name of a built-in config in `folder`.
 
     A file with `include: NAME` changes another config, given in the same way.
     """
     chain = [config]
-    values = _read_yaml(config)
+    values = _read_yaml(config, folder)
     while (base := values.pop("include", None)) is not None:
         if not isinstance(base, str) or base in chain:
             raise ConfigError(f"{chain[-1]}: include must be the name of another config (got {base!r})")
         chain.append(base)
-        values = merge(_read_yaml(base), values)
+        values = merge(_read_yaml(base, folder), values)
     return values
 
 
@@ -74,20 +76,9 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _read_yaml(config: str) -> dict[str, Any]:
-    builtin = resources.files("qrl.configs")
-    named = builtin.joinpath(f"{config}.yaml")
+def _read_yaml(config: str, folder: str) -> dict[str, Any]:
     path = Path(config)
-    if path.suffix in {".yaml", ".yml"} or path.is_file():
-        text = read_text(path)
-    elif named.is_file():
-        text = named.read_text("utf-8")
-    else:
-        folder, slash, _ = config.rpartition("/")
-        beside = builtin.joinpath(folder)
-        names = [entry.name for entry in beside.iterdir()] if beside.is_dir() else []
-        known = [folder + slash + name.removesuffix(".yaml") for name in names if name.endswith(".yaml")]
-        raise ConfigError(f"{unknown_name('config', config, known)}; or give the path of a YAML file")
+    text = read_text(path) if path.suffix in {".yaml", ".yml"} or path.is_file() else _read_builtin(config, folder)
     try:
         values = _parse_yaml(text)
     except _YAML_ERRORS as error:
@@ -97,6 +88,24 @@ def _read_yaml(config: str) -> dict[str, Any]:
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{config}: expected 'key: value' lines at the top level")
     return values
+
+
+_COMMANDS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train-graph", "studies": "sweep-agents"}
+
+
+def _read_builtin(config: str, folder: str) -> str:
+    """The text of a built-in config; its folder may be left out where the command implies it."""
+    root = resources.files("qrl.configs")
+    name = config.removeprefix(f"{folder}/")
+    file = root.joinpath(folder, f"{name}.yaml")
+    if file.is_file():
+        return file.read_text("utf-8")
+    elsewhere = config.partition("/")[0]
+    if elsewhere in _COMMANDS and elsewhere != folder and root.joinpath(f"{config}.yaml").is_file():
+        raise ConfigError(f"config {config!r} is for {_COMMANDS[elsewhere]}, not for this command")
+    entries = root.joinpath(folder).iterdir() if root.joinpath(folder).is_dir() else ()
+    known = [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
+    raise ConfigError(f"{unknown_name('config', name, known)}; or give the path of a YAML file")
 
 
 class _Loader(yaml.SafeLoader):

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from qrl.common.errors import ShapeError
+from qrl.errors import ShapeError
 
 
 class Head(nn.Module):

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from qrl.common.errors import ShapeError
+from qrl.errors import ShapeError
 from qrl.heads.base import Head
 from qrl.heads.reductions import MaxMean
 from qrl.heads.transforms import Concave

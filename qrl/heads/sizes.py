@@ -1,6 +1,6 @@
 """Checks of a head's sizes."""
 
-from qrl.common.errors import ShapeError
+from qrl.errors import ShapeError
 
 
 def split(input_size: int, dim_per_component: int) -> tuple[int, int]:

@@ -11,20 +11,21 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-import agents
-from agents.agent import load_agent
-from agents.planner import TablePolicy
-from agents.run_folder import RunFolder
-from agents.training import resume
-from envs.dataset import Dataset
-from qrl.common.errors import CheckpointError, RegistryError, RunError, ShapeError
+import qrl
+from qrl.agents.errors import CheckpointError, RunError
+from qrl.agents.planning.agent import load_agent
+from qrl.agents.planning.planner import TablePolicy
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.runs.training import resume
+from qrl.envs.dataset import Dataset
+from qrl.errors import RegistryError, ShapeError
 from qrl.registry import list_q_models
 from tests.agents.worlds import small_settings
 
 
 @pytest.fixture(scope="module")
 def agent(trained: Path) -> Any:
-    return agents.load(trained)
+    return qrl.load(trained)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_wrong_shapes(agent: Any, observations: np.ndarray) -> None:
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is no training run"):
-        agents.load(tmp_path)
+        qrl.load(tmp_path)
 
 
 def rewrite(path: Path, change: Any) -> None:
@@ -124,11 +125,11 @@ def test_an_unknown_model_names_where_it_came_from(trained: Path, tmp_path: Path
 
 @pytest.mark.parametrize("name", list_q_models())
 def test_every_model_can_be_loaded(name: str, tmp_path: Path) -> None:
-    from agents.training import start
+    from qrl.agents.runs.training import start
 
     params = {"hidden_sizes": [8]}
     folder, training = start(small_settings(tmp_path / "run").model_copy(update={"model": _model(name, params)}))
-    agent = agents.load(folder.path)
+    agent = qrl.load(folder.path)
     observations = training.dataset.observations
     with torch.no_grad():
         model = training.learner.model.eval()
@@ -138,6 +139,6 @@ def test_every_model_can_be_loaded(name: str, tmp_path: Path) -> None:
 
 
 def _model(name: str, params: dict[str, Any]) -> Any:
-    from agents.settings import ModelSettings
+    from qrl.agents.runs.settings import ModelSettings
 
     return ModelSettings(name=name, params=params)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from qrl.scripts.train_agent import main as train_agent
 from safetensors.torch import save_file
 
-from agents.checkpoint import load_checkpoint
-from agents.training import AgentTraining, resume, start, train
-from qrl.common.errors import CheckpointError, FileError, RunError, TrainingError
+from qrl.agents.errors import CheckpointError, RunError, TrainingError
+from qrl.agents.runs.checkpoint import load_checkpoint
+from qrl.agents.runs.training import AgentTraining, resume, start, train
+from qrl.common.errors import FileError
+from qrl.scripts.train_agent import main as train_agent
 from tests.agents.worlds import SMALL, corridor, small_settings
 
 

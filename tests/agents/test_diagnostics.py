@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-import agents
-from agents.agent import Agent
-from agents.diagnostics import axioms, buckets, distances, seen_goals
-from agents.observations import fit_scaling
-from agents.references import oracle_steps
-from envs.dataset import Dataset
-from envs.ground_truth import ground_truth
-from envs.layout import load_layout
+import qrl
 from qrl import QModelSpec
+from qrl.agents.evaluation.diagnostics import axioms, buckets, distances, seen_goals
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.references import oracle_steps
+from qrl.agents.scaling import fit_scaling
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
 from qrl.q_models import QModel
 from tests.agents.worlds import corridor
 
@@ -183,7 +183,7 @@ def test_asymmetry_is_that_of_states_that_reach_each_other() -> None:
 def test_axioms_of_a_trained_quasimetric(trained: Path) -> None:
     dataset = Dataset.load(trained / "dataset.npz")
     truth = ground_truth(load_layout("traps"))
-    agent = agents.load(trained)
+    agent = qrl.load(trained)
     found = axioms(agent, None, dataset, truth, seed=0)
     assert found.triangle_violations == 0
     assert found.identity_error == 0

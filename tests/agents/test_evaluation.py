@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-import agents
-from agents.evaluation import Evaluator, planning
-from agents.planner import Outcome, TablePolicy
-from agents.rollout import outcome, play_tasks
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
-from envs.layout import Layout
-from qrl.common.errors import ConfigError, DatasetError, LayoutError, ShapeError, WorldError
+import qrl
+from qrl.agents.evaluation.evaluator import Evaluator, planning
+from qrl.agents.planning.planner import Outcome, TablePolicy
+from qrl.agents.planning.rollouts import outcome, play_tasks
+from qrl.common.errors import ConfigError
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError, LayoutError, WorldError
+from qrl.envs.layout import Layout
+from qrl.errors import ShapeError
 from tests.agents.goal_envs import Ring
 from tests.agents.worlds import corridor
 
@@ -70,7 +72,7 @@ def test_sampled_tasks_follow_the_seed(doors: Dataset) -> None:
 
 def test_both_protocols_follow_one_policy_table(trained: Path) -> None:
     """Each sampled episode comes out as the same task in the exhaustive protocol."""
-    agent, dataset = agents.load(trained), Dataset.load(trained / "dataset.npz")
+    agent, dataset = qrl.load(trained), Dataset.load(trained / "dataset.npz")
     paper, exhaustive = Evaluator(dataset, "paper", 200), Evaluator(dataset, "exhaustive")
     first, second = paper.agent(agent, "x"), exhaustive.agent(agent, "x")
     truth = paper.truth
@@ -150,7 +152,7 @@ def test_an_environment_of_ones_own() -> None:
 
 def test_what_is_not_in_the_data_is_asked_of_the_agent(trained: Path) -> None:
     evaluator = Evaluator(Dataset.load(trained / "dataset.npz"))
-    agent = agents.load(trained)
+    agent = qrl.load(trained)
     policy = evaluator.agent(agent, "x").policy
     assert isinstance(policy, TablePolicy)
     rng = np.random.default_rng(0)
@@ -168,7 +170,7 @@ def test_an_environment_with_a_cap_of_its_own() -> None:
 
 def test_a_trained_agent_in_an_environment_that_is_not_ours(tmp_path: Path) -> None:
     """Collected, trained and planned in a world without a layout, with goals that are states."""
-    from agents.training import start, train
+    from qrl.agents.runs.training import start, train
     from tests.agents.worlds import small_settings
 
     env, rng = Ring(), np.random.default_rng(0)
@@ -185,7 +187,7 @@ def test_a_trained_agent_in_an_environment_that_is_not_ours(tmp_path: Path) -> N
     for _ in train(*start(settings)):
         pass
     evaluator = Evaluator(Dataset.load(tmp_path / "ring.npz"), env=env)
-    results = evaluator.score(evaluator.agent(agents.load(tmp_path / "run"), "ring"))
+    results = evaluator.score(evaluator.agent(qrl.load(tmp_path / "run"), "ring"))
     random = evaluator.score(evaluator.reference("random"))
     assert results.success_rate is not None
     assert random.success_rate is not None
@@ -209,22 +211,22 @@ def test_without_any_world_the_axioms_remain(trained: Path) -> None:
     assert evaluator.protocol is None
     assert len(evaluator.notices) == 2
     assert evaluator.references() == []
-    results = evaluator.score(evaluator.agent(agents.load(trained), "mine"))
+    results = evaluator.score(evaluator.agent(qrl.load(trained), "mine"))
     assert (results.success_rate, results.distances) == (None, None)
     assert results.axioms is not None
     assert results.axioms.triangle_violations == 0
 
 
 def test_a_dataset_of_many_states_is_not_tabled(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
-    monkeypatch.setattr("agents.evaluation.MAX_TABLE", 3)
+    monkeypatch.setattr("qrl.agents.evaluation.evaluator.MAX_TABLE", 3)
     doors = Dataset.load(trained / "dataset.npz")
     mine = Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4)
     import gymnasium
 
-    env = gymnasium.make("envs:qrl/OneWayDoors-v0", layout="traps", max_steps=300)
+    env = gymnasium.make("qrl.envs:qrl/OneWayDoors-v0", layout="traps", max_steps=300)
     evaluator = Evaluator(mine, env=env, episodes=5)
     assert [subject.name for subject in evaluator.references()] == ["random"]
-    agent = agents.load(trained)
+    agent = qrl.load(trained)
     subject = evaluator.agent(agent, "mine")
     assert subject.policy is agent
     assert evaluator.score(subject).tasks == 5
@@ -260,7 +262,7 @@ def test_mistakes_with_references_and_agents(trained: Path) -> None:
     with pytest.raises(ConfigError, match="unknown reference 'oracel'"):
         evaluator.reference("oracel")
     with pytest.raises(ShapeError, match="knows observations of 18 numbers and 4 actions, but the dataset has 2 and 3"):
-        evaluator.agent(agents.load(trained), "x")
+        evaluator.agent(qrl.load(trained), "x")
     with pytest.raises(WorldError, match="the paper protocol needs a world"):
         Evaluator(ring_data(), "paper")
     with pytest.raises(WorldError, match="gives no frames"):

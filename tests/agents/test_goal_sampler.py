@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.goal_sampler import Batch, GoalSampler
-from agents.settings import GoalSettings
-from envs.dataset import Dataset
+from qrl.agents.learners.goal_sampler import Batch, GoalSampler
+from qrl.agents.learners.settings import GoalSettings
 from qrl.common.errors import ConfigError
+from qrl.envs.dataset import Dataset
 
 # Two trajectories through distinct states: 0 1 2 3 4 with actions 0 1 2 0, and 5 6 with action 1.
 LINE = Dataset.from_arrays(np.arange(7.0)[:, None], [0, 1, 2, 0, 1], [4, 1], num_actions=3)

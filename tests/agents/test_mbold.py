@@ -6,17 +6,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.evaluation import score
-from agents.goal_sampler import Batch, GoalSampler
-from agents.learner import triangle_regulariser
-from agents.mbold import MboldLearner, Triplets, mbold_loss, mbold_targets
-from agents.planner import all_steps_to_goal
-from agents.settings import GoalSettings, LearnerSettings
-from envs.dataset import Dataset
-from envs.ground_truth import ground_truth
-from envs.layout import load_layout
 from qrl import QModelSpec, make_q_model
-from qrl.common.errors import TrainingError
+from qrl.agents.errors import TrainingError
+from qrl.agents.evaluation.evaluator import score
+from qrl.agents.learners.base import triangle_regulariser
+from qrl.agents.learners.goal_sampler import Batch, GoalSampler
+from qrl.agents.learners.mbold import MboldLearner, Triplets, mbold_loss, mbold_targets
+from qrl.agents.learners.settings import GoalSettings, MboldSettings
+from qrl.agents.planning.planner import all_steps_to_goal
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
 from qrl.q_models import QModel
 from tests.agents.worlds import corridor
 
@@ -90,10 +90,10 @@ def test_targets_are_clipped() -> None:
 def test_loss_by_hand() -> None:
     model = Table(SPEC, 3)
     made = batch([0, 1], [1, 0], [1, 2], [2, 2], [0, 1])
-    loss, parts = mbold_loss(model, torch.tensor([0.9, 0.1]), ids(3), made, LearnerSettings(), None)
+    loss, parts = mbold_loss(model, torch.tensor([0.9, 0.1]), ids(3), made, MboldSettings(), None)
     assert loss.item() == pytest.approx((0.4**2 + 0.4**2) / 2)
     assert parts["predicted"].tolist() == [0.5, 0.5]
-    conservative = LearnerSettings(conservative=2.0)
+    conservative = MboldSettings(conservative=2.0)
     loss, parts = mbold_loss(model, torch.tensor([0.9, 0.1]), ids(3), made, conservative, None)
     assert parts["conservative"].item() == pytest.approx(math.log(2))  # logsumexp of (0.5, 0.5) minus 0.5
     assert loss.item() == pytest.approx(0.16 + 2 * math.log(2))
@@ -119,7 +119,7 @@ def test_triangle_term_of_the_loss_by_hand(goal_kind: str, expected: float) -> N
         model.logits[0, 1, 2, column] = logit(0.5)
     triplets = Triplets(torch.tensor([[0], [1], [2]]), torch.tensor([[1], [0], [1]]))
     made = batch([0, 1], [1, 0], [1, 2], [0, 0], [0, 1])
-    settings = LearnerSettings(triangle=3.0)
+    settings = MboldSettings(triangle=3.0)
     y = torch.tensor([0.5, 0.5])
     loss, parts = mbold_loss(model, y, ids(3), made, settings, triplets)
     assert parts["triangle"].item() == pytest.approx(expected, abs=1e-6)
@@ -133,7 +133,7 @@ def test_no_triangle_violation_of_a_quasimetric() -> None:
     states, actions = sampler.sample_pairs(300)
     triplets = Triplets(states.view(3, -1), actions.view(3, -1))
     made = sampler.sample(8)
-    settings = LearnerSettings(triangle=1.0)
+    settings = MboldSettings(triangle=1.0)
     _, parts = mbold_loss(model, torch.zeros(8), torch.tensor(dataset.observations), made, settings, triplets)
     assert parts["triangle"].item() < 1e-12
 
@@ -143,7 +143,7 @@ def learner(name: str = "iqe-maxmean", **changes: object) -> tuple[MboldLearner,
     torch.manual_seed(0)
     params = {"hidden_sizes": (16, 16)} | ({} if "unconstrained" in name else {"latent_size": 16})
     model = make_q_model(name, QModelSpec(18, 4, 0.95), **params).double()
-    settings = LearnerSettings.from_values({"batch_size": 64, **changes}, "test")
+    settings = MboldSettings.from_values({"batch_size": 64, **changes}, "test")
     made = MboldLearner(model, torch.tensor(dataset.observations).double(), settings, 10)
     return made, GoalSampler(dataset, settings.goals, 0)
 
@@ -218,14 +218,14 @@ def test_weights_stay_within_their_constraints() -> None:
 
 
 def test_learning_rate_falls_to_zero() -> None:
-    settings = LearnerSettings(lr=1.0)
+    settings = MboldSettings(lr=1.0)
     assert settings.learning_rate(0, 10) == 1
     assert settings.learning_rate(5, 10) == pytest.approx(0.5)
     assert settings.learning_rate(10, 10) == pytest.approx(0)
 
 
 def test_number_of_steps() -> None:
-    settings = LearnerSettings(batch_size=100, epochs=3, min_steps=5)
+    settings = MboldSettings(batch_size=100, epochs=3, min_steps=5)
     assert settings.num_steps(1001) == 33
     assert settings.num_steps(10) == 5
 
@@ -256,7 +256,7 @@ def test_tabular_learning_converges_to_the_exact_distances(goal_kind: str) -> No
     )
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
     goals = GoalSettings(current=0.1, future=0.1, random=0.8)
-    settings = LearnerSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals)
+    settings = MboldSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals)
     made, sampler = MboldLearner(model, ids(states).double(), settings, 2000), GoalSampler(dataset, goals, 0)
     for _ in range(2000):
         made.update(sampler, with_metrics=False)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from agents.goal_sampler import GoalSampler
-from agents.mbold import MboldLearner
-from agents.settings import GoalSettings, LearnerSettings
 from benchmarks.naive import NaiveLearner, textbook_union
 from qrl import QModelSpec, make_q_model
+from qrl.agents.learners.goal_sampler import GoalSampler
+from qrl.agents.learners.mbold import MboldLearner
+from qrl.agents.learners.settings import GoalSettings, MboldSettings
 from qrl.heads.interval_union import interval_union
 from tests.agents.worlds import corridor
 from tests.compiler import needs_compiler
@@ -43,7 +43,7 @@ def test_one_step_equals_the_naive_one(
     name: str, params: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
-    settings = LearnerSettings(batch_size=64, min_steps=10, goals=GoalSettings(current=0.1, future=0.4, random=0.5))
+    settings = MboldSettings(batch_size=64, min_steps=10, goals=GoalSettings(current=0.1, future=0.4, random=0.5))
     dataset = corridor(20, "traps")
     torch.manual_seed(0)
     model = make_q_model(name, QModelSpec(18, 4, 0.95), hidden_sizes=(16, 16), **params).double()

@@ -9,14 +9,14 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from agents import pictures
-from agents.evaluation import Evaluator
-from agents.planner import RandomPolicy, TablePolicy
-from agents.report import write_report
-from agents.results import Evaluation
-from agents.trained_run import TrainedRun
-from envs.ground_truth import ground_truth
-from envs.layout import Layout, load_layout
+from qrl.agents.evaluation import pictures
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.report import write_report
+from qrl.agents.evaluation.results import Evaluation
+from qrl.agents.planning.planner import RandomPolicy, TablePolicy
+from qrl.agents.runs.trained_run import TrainedRun
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import Layout, load_layout
 from tests.agents.worlds import corridor
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from agents.evaluation import score
-from agents.observations import fit_scaling
-from agents.planner import (
+from qrl import QModelSpec, make_q_model
+from qrl.agents.evaluation.evaluator import score
+from qrl.agents.planning.planner import (
     Ids,
     Outcome,
     RandomPolicy,
@@ -15,10 +15,10 @@ from agents.planner import (
     greedy_actions,
     state_keys,
 )
-from agents.references import oracle_steps
-from envs.ground_truth import GroundTruth, ground_truth
-from envs.layout import Layout, load_layout
-from qrl import QModelSpec, make_q_model
+from qrl.agents.planning.references import oracle_steps
+from qrl.agents.scaling import fit_scaling
+from qrl.envs.ground_truth import GroundTruth, ground_truth
+from qrl.envs.layout import Layout, load_layout
 from qrl.q_models import QModel
 
 UP, RIGHT, DOWN, LEFT = range(4)

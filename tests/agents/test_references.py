@@ -3,11 +3,11 @@ from collections import deque
 import numpy as np
 import pytest
 
-from agents.references import empirical_steps, oracle_steps
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
-from envs.ground_truth import ground_truth
-from envs.layout import load_layout
+from qrl.agents.planning.references import empirical_steps, oracle_steps
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
 from tests.agents.worlds import corridor
 
 

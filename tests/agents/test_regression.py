@@ -11,14 +11,15 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from agents.graph_training import GraphTraining, resume, start, train
-from agents.regression import PairSampler, RegressionLearner, regression_loss, score_pairs
-from agents.settings import GraphTrainSettings, RegressionSettings
-from agents.trained_run import TrainedRun
-from agents.training import AgentTraining
-from envs.graphs.landmarks import Pairs
 from qrl import QModelSpec, make_q_model
-from qrl.common.errors import RunError
+from qrl.agents.errors import RunError
+from qrl.agents.learners.regression import PairSampler, RegressionLearner, regression_loss, score_pairs
+from qrl.agents.learners.settings import RegressionSettings
+from qrl.agents.runs.graph_training import GraphTraining, resume, start, train
+from qrl.agents.runs.settings import GraphTrainSettings
+from qrl.agents.runs.trained_run import TrainedRun
+from qrl.agents.runs.training import AgentTraining
+from qrl.envs.graphs.landmarks import Pairs
 from qrl.q_models.base import QModel
 from qrl.registry import list_q_models
 from tests.agents.worlds import short_run

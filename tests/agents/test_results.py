@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.evaluation import Evaluator
-from agents.results import REFERENCES, Evaluation, Results, keys_help
-from agents.summary import by_distance, summary, text_table
-from envs.collector import CollectorSettings, collect
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.results import REFERENCES, Evaluation, Results, keys_help
+from qrl.agents.evaluation.summary import by_distance, summary, text_table
+from qrl.envs.collector import CollectorSettings, collect
 from tests.agents.worlds import corridor
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from agents.planner import RandomPolicy, TablePolicy
-from agents.references import oracle_steps
-from agents.rollout import Episode, check_env, open_env, outcome, play, play_seeds, play_tasks, save_gif
-from envs.dataset import Spaces
-from envs.ground_truth import GroundTruth
-from envs.layout import Layout, load_layout
-from qrl.common.errors import WorldError
+from qrl.agents.planning.planner import RandomPolicy, TablePolicy
+from qrl.agents.planning.references import oracle_steps
+from qrl.agents.planning.rollouts import Episode, check_env, open_env, outcome, play, play_seeds, play_tasks, save_gif
+from qrl.envs.dataset import Spaces
+from qrl.envs.errors import WorldError
+from qrl.envs.ground_truth import GroundTruth
+from qrl.envs.layout import Layout, load_layout
 from tests.agents.goal_envs import Ring
 from tests.layouts import layouts
 

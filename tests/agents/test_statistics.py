@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, spearmanr
 
-from agents.statistics import rank_correlation, wilson_interval
+from qrl.agents.evaluation.statistics import rank_correlation, wilson_interval
 
 VALUES = st.sampled_from([-2.0, 0.0, 0.5, 1.0, 3.0, 7.0, math.inf])  # few, so that there are ties
 

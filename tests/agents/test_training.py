@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 import torch
-from qrl.scripts.train_agent import main as train_agent
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from agents.checkpoint import load_checkpoint
-from agents.run_folder import RunFolder
-from agents.settings import TrainSettings
-from agents.training import AgentTraining, resume, start, train
-from envs.dataset import Dataset
+from qrl.agents.runs.checkpoint import load_checkpoint
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.runs.settings import TrainSettings
+from qrl.agents.runs.training import AgentTraining, resume, start, train
 from qrl.common.errors import ConfigError
+from qrl.envs.dataset import Dataset
 from qrl.registry import list_q_models
+from qrl.scripts.train_agent import main as train_agent
 from tests.agents.worlds import SMALL, corridor, small_settings
 
 
@@ -106,7 +106,7 @@ def test_resume_after_sigkill(name: str, params: dict[str, Any], tmp_path: Path)
     run_to_end(small_settings(whole, model=model, learner=learner))
     start(small_settings(killed, model=model, learner=learner))
     program = (
-        "import sys, time; from agents.training import resume, train\n"
+        "import sys, time; from qrl.agents.runs.training import resume, train\n"
         "for row in train(*resume(sys.argv[1])): time.sleep(0.02)"  # slow enough to be killed on the way
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(killed)])

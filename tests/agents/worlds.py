@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from agents.settings import TrainSettings
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
+from qrl.agents.runs.settings import TrainSettings
 from qrl.common.settings import merge
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
 
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from envs.card import card, visits
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
-from envs.layout import Layout
-from envs.pictures import coverage_picture
-from qrl.common.errors import DatasetError
+from qrl.envs.card import card, visits
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.layout import Layout
+from qrl.envs.pictures import coverage_picture
 
 # Cells 0 to 3: start, a door to the right, floor, goal.
 ROW = Layout("######\n#S>.G#\n######", "row")

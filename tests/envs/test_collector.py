@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from envs.collector import BLOCK, CollectorSettings, collect
-from envs.dataset import ENV_ID, Dataset
-from envs.ground_truth import ground_truth
-from envs.layout import Layout, builtin_layouts
-from qrl.common.errors import LayoutError
+from qrl.envs.collector import BLOCK, CollectorSettings, collect
+from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.errors import LayoutError
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import Layout, builtin_layouts
 from tests.layouts import TWO_CELLS, layouts
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from envs import npz
-from envs.collector import CollectorSettings, collect
-from envs.dataset import FORMAT, Dataset
-from envs.layout import Layout, load_layout
-from qrl.common.errors import DatasetError
+from qrl.envs import npz
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import FORMAT, Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.layout import Layout, load_layout
 
 
 @pytest.fixture(scope="module")

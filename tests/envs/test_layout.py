@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from envs.layout import DOORS, Layout, builtin_layouts, load_layout
-from qrl.common.errors import LayoutError
+from qrl.envs.errors import LayoutError
+from qrl.envs.layout import DOORS, Layout, builtin_layouts, load_layout
 from tests.layouts import BUILTIN, TWO_CELLS, layouts
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
-from envs.minari_exchange import from_minari, to_minari
-from qrl.common.errors import DatasetError
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.minari_exchange import from_minari, to_minari
 
 minari = pytest.importorskip("minari", reason='Minari is not installed: pip install "qrl[minari]"')
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envs import npz
-from qrl.common.errors import DatasetError
+from qrl.envs import npz
+from qrl.envs.errors import DatasetError
 
 KIND = npz.Format("test-file", 3, {"numbers": npz.Field(np.float64, 2), "ids": npz.Field(np.int32, 1)})
 HEADER = {"made by": "a test", "list": [1, 2.5, None]}

@@ -9,10 +9,11 @@ from gymnasium.utils.env_checker import check_env
 from minigrid.core.grid import Grid
 from minigrid.minigrid_env import MiniGridEnv
 
-from envs.dataset import ENV_ID
-from envs.layout import builtin_layouts
-from envs.one_way_doors import OneWayDoor, OneWayDoorsEnv
-from qrl.common.errors import LayoutError, UserError
+from qrl.common.errors import UserError
+from qrl.envs.dataset import ENV_ID
+from qrl.envs.errors import LayoutError
+from qrl.envs.layout import builtin_layouts
+from qrl.envs.one_way_doors import OneWayDoor, OneWayDoorsEnv
 from tests.layouts import TWO_CELLS
 
 
@@ -33,10 +34,10 @@ def test_made_in_a_fresh_interpreter() -> None:
     program = (
         "import gymnasium as gym\n"
         "if __name__ == '__main__':\n"
-        "    env = gym.make('envs:qrl/OneWayDoors-v0', layout='traps')\n"
+        "    env = gym.make('qrl.envs:qrl/OneWayDoors-v0', layout='traps')\n"
         "    print(env.unwrapped.layout.name)\n"
         "    for mode in ('sync', 'async'):\n"
-        "        envs = gym.make_vec('envs:qrl/OneWayDoors-v0', 2, mode, layout='corridor')\n"
+        "        envs = gym.make_vec('qrl.envs:qrl/OneWayDoors-v0', 2, mode, layout='corridor')\n"
         "        observations, infos = envs.reset(seed=0)\n"
         "        print(observations['observation'].shape, envs.step([1, 1])[1])\n"
         "        envs.close()\n"

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
-from qrl.common.errors import ConfigError, RegistryError, ShapeError
+from qrl.common.errors import ConfigError
+from qrl.errors import RegistryError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
 

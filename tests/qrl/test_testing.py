@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from qrl import QModelSpec, register_head, register_q_model, registry
-from qrl.common.errors import ContractError
+from qrl.errors import ContractError
 from qrl.heads import Euclidean, Head
 from qrl.q_models import LatentQModel
 from qrl.testing import check_q_model

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
 from qrl.scripts.collect_dataset import main as collect_dataset
 from qrl.scripts.inspect_dataset import main as inspect_dataset
-
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from qrl.envs.graphs.dataset import GraphDataset
 from qrl.scripts.collect_graph import main as collect
 from qrl.scripts.train_graph import main as train
-
-from envs.graphs.dataset import GraphDataset
 
 RING = "# a ring\n" + "".join(f"{10 * node} {10 * ((node + 1) % 30)}\n" for node in range(30)) + "0 0\n0 10\n"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.settings import GraphTrainSettings, TrainSettings
-from agents.studies.study import StudySettings
-from envs.collector import CollectorSettings
-from envs.graphs.collector import GraphSettings
+from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
+from qrl.agents.studies.study import StudySettings
+from qrl.envs.collector import CollectorSettings
+from qrl.envs.graphs.collector import GraphSettings
 
 SCRIPTS = sorted(path.stem for path in (Path(__file__).parents[2] / "scripts").glob("[!_]*.py"))
 KEYS = {

@@ -1,4 +1,5 @@
 import pytest
+
 from qrl.scripts.list_models import main
 
 

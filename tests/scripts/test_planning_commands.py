@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from qrl.scripts.compare_agents import main as compare_agents
-from qrl.scripts.evaluate_planning import main as evaluate_planning
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from envs.collector import CollectorSettings, collect
-from envs.dataset import Dataset
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.scripts.compare_agents import main as compare_agents
+from qrl.scripts.evaluate_planning import main as evaluate_planning
 from tests.agents.goal_envs import Ring
 
 
@@ -81,7 +81,7 @@ def test_another_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_checkpoint_of_another_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agents.training import start
+    from qrl.agents.runs.training import start
     from tests.agents.worlds import small_settings
 
     start(small_settings(Path("other"), seed=5))
@@ -136,7 +136,7 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "note: there is nothing to draw without a layout" in captured.err
     assert "triangle violations" in captured.out
     assert json.loads(Path("r.json").read_text())["success_rate"] is None
-    env = "envs:qrl/OneWayDoors-v0"
+    env = "qrl.envs:qrl/OneWayDoors-v0"
     assert (
         evaluate_planning([str(run), "--dataset", "mine.npz", "--env", env, "--episodes", "3", "--gif", "a.gif"]) == 0
     )
@@ -174,7 +174,7 @@ def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.Cap
         (["iqe", "--start", "1,1"], "--start is that of the GIF"),
         (["iqe", "--goal", "1,1"], "--goal is that of the pictures"),
         (["iqe", "--gif", "a.gif", "--start", "1,1", "--goal", "1,1", "--json", "r.json"], "start and goal are both"),
-        (["iqe", "--gif", "a.gif", "--env", "envs:qrl/OneWayDoors-v0", "--goal", "1,1"], "draws its tasks itself"),
+        (["iqe", "--gif", "a.gif", "--env", "qrl.envs:qrl/OneWayDoors-v0", "--goal", "1,1"], "draws its tasks itself"),
         (["iqe", "--seed", "-1"], "--seed must be at least 0"),
         (["iqe", "--env", "Nowhere-v0"], "the environment Nowhere-v0 cannot be made"),
         (["iqe", "--env", "CartPole-v1"], "has 2 actions, but the data has 4"),
@@ -205,8 +205,8 @@ def test_mistakes_that_the_parser_finds(arguments: list[str], capsys: pytest.Cap
 
 
 def test_a_goal_that_cannot_be_reached(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from envs.ground_truth import ground_truth
-    from envs.layout import load_layout
+    from qrl.envs.ground_truth import ground_truth
+    from qrl.envs.layout import load_layout
 
     truth = ground_truth(load_layout("traps"))
     (start, goal), *_ = [
@@ -241,7 +241,7 @@ def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agents.training import start
+    from qrl.agents.runs.training import start
     from tests.agents.worlds import small_settings
 
     def refused(arguments: list[str]) -> Any:

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from qrl.scripts.report_sweep import main as report
 from safetensors.torch import load_file
 
-from agents.studies.table import Row, read_rows
+from qrl.agents.studies.table import Row, read_rows
+from qrl.scripts.report_sweep import main as report
 
 SMALL = [
     "studies/smoke",

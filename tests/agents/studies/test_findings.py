@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from agents.studies.findings import Findings
-from agents.studies.pictures import _ranking, study_picture
-from agents.studies.report import markdown, overview_table, place_table, write_report
-from agents.studies.study import Study, StudySettings
-from agents.studies.table import Row, matched, read_rows, write_rows
+from qrl.agents.studies.findings import Findings
+from qrl.agents.studies.pictures import _ranking, study_picture
+from qrl.agents.studies.report import markdown, overview_table, place_table, write_report
+from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.table import Row, matched, read_rows, write_rows
 from qrl.common.errors import FileError
 
 BETTER = {"text": "better", "more": ["iqe-maxmean"], "than": ["dot"]}
@@ -83,7 +83,7 @@ def test_the_overview_ranks_families_over_all_places() -> None:
 
 def test_one_place_is_drawn_as_a_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr("agents.studies.pictures.save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr("qrl.agents.studies.pictures.save_figure", lambda figure, path: drawn.append(figure))
     for axis in ([10, 100], [10]):
         findings = Findings(study(axis={"collector.trajectories": axis}), rows())
         study_picture(findings, findings.cells(), tmp_path / "figure.png")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from agents.studies.statistics import bootstrap, bootstrap_improvement, improvement, iqm, over_strata, t_interval
+from qrl.agents.studies.statistics import bootstrap, bootstrap_improvement, improvement, iqm, over_strata, t_interval
 
 ROWS = arrays(np.float64, st.integers(2, 6), elements=st.floats(-1, 1))
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from agents.settings import GraphTrainSettings, TrainSettings
-from agents.studies.folder import StudyFolder
-from agents.studies.study import Study, StudySettings, nest
-from agents.studies.sweep import check_models
-from qrl.common.errors import ConfigError, RegistryError, RunError
+from qrl.agents.errors import RunError
+from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
+from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.study import Study, StudySettings, nest
+from qrl.agents.studies.sweep import check_models
+from qrl.common.errors import ConfigError
+from qrl.errors import RegistryError
 
 VALUES: dict[str, Any] = {
     "config": "quick",

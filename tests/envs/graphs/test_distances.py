@@ -9,13 +9,14 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from envs.dataset import Dataset
-from envs.graphs.collector import GraphSettings, all_distances, collect_graph, landmark_pairs, make_random_graph
-from envs.graphs.dataset import GraphDataset
-from envs.graphs.graph import Graph
-from envs.graphs.landmarks import FAR, Searches, steps_from
-from envs.graphs.random_graphs import GENERATORS
-from qrl.common.errors import ConfigError, DatasetError
+from qrl.common.errors import ConfigError
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError
+from qrl.envs.graphs.collector import GraphSettings, all_distances, collect_graph, landmark_pairs, make_random_graph
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.graphs.graph import Graph
+from qrl.envs.graphs.landmarks import FAR, Searches, steps_from
+from qrl.envs.graphs.random_graphs import GENERATORS
 
 EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30)
 

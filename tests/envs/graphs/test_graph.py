@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.graphs import graph as module
-from envs.graphs.graph import Graph, read_edge_list
-from qrl.common.errors import DatasetError
+from qrl.envs.errors import DatasetError
+from qrl.envs.graphs import graph as module
+from qrl.envs.graphs.graph import Graph, read_edge_list
 
 EDGES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.graphs.collector import GraphSettings, collect_graph
-from envs.graphs.dataset import GraphDataset
-from envs.graphs.graph import Graph
-from envs.graphs.node2vec import WalkSettings, node2vec, walk
+from qrl.envs.graphs.collector import GraphSettings, collect_graph
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.graphs.graph import Graph
+from qrl.envs.graphs.node2vec import WalkSettings, node2vec, walk
 
 # 0 -> 1, and from 1 to 0, 2 and 3; 0 -> 2. So after 0 -> 1, going to 0 is back, 2 is near 0, 3 is far.
 FORK = Graph.from_edges(np.array([0, 0, 1, 1, 1, 3, 2]), np.array([1, 2, 0, 2, 3, 3, 1]))

@@ -98,14 +98,19 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_configs_by_name() -> None:
+    from qrl.envs.collector import CollectorSettings
+
+    assert CollectorSettings.load("demo") == CollectorSettings.load("data/demo") == CollectorSettings(trajectories=300)
     with pytest.raises(ConfigError, match=r"unknown config 'dmo' \(did you mean 'demo'\?\)"):
-        Outer.load("dmo")
+        CollectorSettings.load("dmo")
+    with pytest.raises(ConfigError, match=r"config 'studies/smoke' is for sweep-agents, not for this command"):
+        CollectorSettings.load("studies/smoke")
     with pytest.raises(ValueError, match=r"absent.yaml cannot be read: No such file"):
         Outer.load("absent.yaml")
 
 
 def test_a_config_can_build_on_a_built_in_one(tmp_path: Path) -> None:
-    from agents.settings import TrainSettings
+    from qrl.agents.runs.settings import TrainSettings
 
     config = write(tmp_path, "include: paper\nlearner:\n  batch_size: 7\nseed: 3\n")
     made = TrainSettings.load(config)

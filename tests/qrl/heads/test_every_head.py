@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from qrl.common.errors import ShapeError
+from qrl.errors import ShapeError
 from tests.heads import HEAD_NAMES, INPUT_SIZE, make_head, randn
 
 GUARANTEED = [name for name in HEAD_NAMES if make_head(name).guaranteed_quasimetric]

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from qrl import QModelSpec, make_q_model
-from qrl.common.errors import ConfigError, ShapeError
+from qrl.common.errors import ConfigError
+from qrl.errors import ShapeError
 from qrl.heads import IQE
 from qrl.heads.interval_union import (
     _compared_ends,

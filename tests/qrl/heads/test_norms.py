@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from qrl.common.errors import ShapeError
+from qrl.errors import ShapeError
 from qrl.heads import DeepNorm, WideNorm
 from qrl.heads.norms import MaxReLU, NonNegativeLinear
 from qrl.heads.reductions import make_reduction

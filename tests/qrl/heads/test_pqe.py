@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from qrl.common.errors import ConfigError, ShapeError
+from qrl.common.errors import ConfigError
+from qrl.errors import ShapeError
 from qrl.heads import PQEGG, PQELH
 from qrl.heads.deep_linear import DeepLinear, DiscountedMixture, DistanceMixture
 from qrl.heads.poisson_race import poisson_race, probability_equal, probability_one_more

@@ -12,14 +12,15 @@ from typing import Any, ClassVar, Self, TypeVar
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from agents.learner import Learner
-from agents.observations import Scaling
-from agents.run_folder import RunFolder
-from agents.seeds import derived_seed
-from agents.settings import ModelSettings, RunSettings, differences
-from envs.npz import Data
-from qrl.common.errors import CheckpointError, ConfigError, RunError, TrainingError
+from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from qrl.agents.learners.base import Learner
+from qrl.agents.scaling import Scaling
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.common.seeds import derived_seed
+from qrl.agents.runs.settings import ModelSettings, RunSettings, differences
+from qrl.envs.npz import Data
+from qrl.agents.errors import CheckpointError, RunError, TrainingError
+from qrl.common.errors import ConfigError
 from qrl.compiling import has_compiler
 from qrl.q_models.base import QModel
 from qrl.registry import find

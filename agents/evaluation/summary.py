@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from agents.results import CAUSES, Errors, Planning, Results
+from qrl.agents.evaluation.results import CAUSES, Errors, Planning, Results
 
 Show = Callable[[Results], str]
 

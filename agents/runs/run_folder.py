@@ -9,17 +9,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from agents.settings import RunSettings
-from qrl.common.errors import FileError, RegistryError, RunError
+from qrl.agents.runs.settings import RunSettings
+from qrl.agents.errors import RunError
+from qrl.common.errors import FileError
+from qrl.errors import RegistryError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.settings import dump_yaml, read_config
+from qrl.common.versions import versions
 from qrl.registry import Registration, find
-
-_PACKAGES = ("qrl", "torch", "numpy", "gymnasium", "minigrid")
 
 
 class RunFolder:
@@ -108,9 +108,9 @@ class RunFolder:
 
     def write_facts(self, **facts: Any) -> None:
         """What the run was made with."""
-        versions = {name: metadata.version(name) for name in _PACKAGES}
+        known = {**facts, "versions": versions("torch"), "git_commit": _git_commit()}
         with atomic_write(self.facts) as file:
-            file.write(json.dumps({**facts, "versions": versions, "git_commit": _git_commit()}, indent=2).encode())
+            file.write(json.dumps(known, indent=2).encode())
 
     def mark_complete(self) -> None:
         """Write the last row of metrics as the result of the run."""

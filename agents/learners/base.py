@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from agents.sampler import Sampler
-from agents.settings import FitSettings
-from qrl.common.errors import TrainingError
+from qrl.agents.errors import TrainingError
+from qrl.agents.learners.sampler import Sampler
+from qrl.agents.learners.settings import FitSettings
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
 

@@ -8,7 +8,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from qrl.common.errors import CheckpointError
+from qrl.agents.errors import CheckpointError
 from qrl.common.files import atomic_write
 from qrl.common.settings import Settings
 

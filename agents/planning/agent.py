@@ -9,12 +9,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from agents.checkpoint import Checkpoint, load_checkpoint
-from agents.learner import part_of
-from agents.observations import Scaling
-from agents.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
-from agents.run_folder import RunFolder
-from qrl.common.errors import CheckpointError, ConfigError, ShapeError
+from qrl.agents.errors import CheckpointError
+from qrl.agents.learners.base import part_of
+from qrl.agents.planning.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
+from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.scaling import Scaling
+from qrl.common.errors import ConfigError
+from qrl.errors import ShapeError
 from qrl.q_models.base import QModel
 from qrl.registry import Registration
 from qrl.spec import QModelSpec

@@ -2,7 +2,7 @@
 
 import time
 
-from agents.training_run import Training
+from qrl.agents.runs.training_run import Training
 from qrl.catalog import count_parameters
 from qrl.common.settings import dump_yaml
 

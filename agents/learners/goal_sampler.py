@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.sampler import Sampler
-from agents.settings import GoalSettings
-from envs.dataset import Dataset
+from qrl.agents.learners.sampler import Sampler
+from qrl.agents.learners.settings import GoalSettings
+from qrl.envs.dataset import Dataset
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.agent import Agent
-from agents.planner import Steps
-from agents.references import oracle_steps
-from agents.results import Axioms, BucketErrors, Distances, Errors, Unreachable
-from agents.statistics import rank_correlation
-from envs.dataset import Dataset
-from envs.ground_truth import GroundTruth
+from qrl.agents.evaluation.results import Axioms, BucketErrors, Distances, Errors, Unreachable
+from qrl.agents.evaluation.statistics import rank_correlation
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.planner import Steps
+from qrl.agents.planning.references import oracle_steps
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import GroundTruth
 
 Range = tuple[int, int]
 

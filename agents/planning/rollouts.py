@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
 
-import envs  # noqa: F401 - registers the environment
-from agents.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
-from envs.dataset import ENV_ID, Spaces
-from envs.layout import Layout
-from qrl.common.errors import UserError, WorldError
+import qrl.envs  # noqa: F401 - registers the environment
+from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
+from qrl.common.errors import UserError
 from qrl.common.files import atomic_write
+from qrl.envs.dataset import ENV_ID, Spaces
+from qrl.envs.errors import WorldError
+from qrl.envs.layout import Layout
 
 Env = gymnasium.Env[Any, Any]
 Frame = NDArray[np.uint8]

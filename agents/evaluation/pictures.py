@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from agents.diagnostics import reachable_pairs, seen_goals
-from agents.evaluation import Cell, Evaluator, Subject
-from agents.planner import Ids, TablePolicy, distances_between
-from agents.references import oracle_steps
-from agents.results import PICTURES, REFERENCES, Evaluation, Results
-from envs.dataset import Dataset
-from envs.ground_truth import GroundTruth
-from envs.layout import MOVES
-from envs.pictures import draw_map, save_figure
+from qrl.agents.evaluation.diagnostics import reachable_pairs, seen_goals
+from qrl.agents.evaluation.evaluator import Cell, Evaluator, Subject
+from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, Results
+from qrl.agents.planning.planner import Ids, TablePolicy, distances_between
+from qrl.agents.planning.references import oracle_steps
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import GroundTruth
+from qrl.envs.layout import MOVES
+from qrl.envs.pictures import draw_map, save_figure
 
 _LOST = "#e6002e"
 _ARROW: dict[str, Any] = {

@@ -8,15 +8,15 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from agents.evaluation import Cell, Evaluator, Subject
-from agents.pictures import distance_maps, estimates_picture, success_picture
-from agents.results import REFERENCES, Results
-from agents.rollout import save_gif
-from agents.summary import by_distance, summary
-from agents.trained_run import TrainedRun
-from envs.card import card
-from envs.pictures import coverage_picture
+from qrl.agents.evaluation.evaluator import Cell, Evaluator, Subject
+from qrl.agents.evaluation.pictures import distance_maps, estimates_picture, success_picture
+from qrl.agents.evaluation.results import REFERENCES, Results
+from qrl.agents.evaluation.summary import by_distance, summary
+from qrl.agents.planning.rollouts import save_gif
+from qrl.agents.runs.trained_run import TrainedRun
 from qrl.common.files import atomic_write, read_text
+from qrl.envs.card import card
+from qrl.envs.pictures import coverage_picture
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1150px; margin: 2em auto; padding: 0 1em }

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from envs.ground_truth import GroundTruth
+from qrl.envs.ground_truth import GroundTruth
 from qrl.q_models.base import QModel
 
 MAX_STEPS = 300  # the paper's cap for planning

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import torch
 
-from agents.observations import fit_scaling
-from agents.regression import PairSampler, RegressionLearner, score_pairs
-from agents.seeds import derived_seed
-from agents.settings import GraphTrainSettings
-from agents.training_run import Metrics, Training, build_model, train
-from envs.graphs.collector import collect_graph
-from envs.graphs.dataset import GraphDataset
+from qrl.agents.scaling import fit_scaling
+from qrl.agents.learners.regression import PairSampler, RegressionLearner, score_pairs
+from qrl.common.seeds import derived_seed
+from qrl.agents.runs.settings import GraphTrainSettings
+from qrl.agents.runs.training_run import Metrics, Training, build_model, train
+from qrl.envs.graphs.collector import collect_graph
+from qrl.envs.graphs.dataset import GraphDataset
 from qrl.spec import QModelSpec
 
 __all__ = ["GraphTraining", "resume", "start", "train"]

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.agent import Agent
-from agents.diagnostics import Range, axioms, buckets, distances, reachable_pairs
-from agents.planner import (
+from qrl.agents.evaluation.diagnostics import Range, axioms, buckets, distances, reachable_pairs
+from qrl.agents.evaluation.results import CAUSES, REFERENCES, Bucket, Planning, Protocol, Results
+from qrl.agents.evaluation.statistics import wilson_interval
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.planner import (
     MAX_STEPS,
     Outcome,
     Policy,
@@ -19,15 +21,15 @@ from agents.planner import (
     all_steps_to_goal,
     exhaustive_tasks,
 )
-from agents.references import empirical_steps, oracle_steps
-from agents.results import CAUSES, REFERENCES, Bucket, Planning, Protocol, Results
-from agents.rollout import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
-from agents.seeds import derived_seed
-from agents.statistics import wilson_interval
-from envs.dataset import ENV_ID, Dataset
-from envs.ground_truth import GroundTruth, ground_truth
-from qrl.common.errors import ConfigError, DatasetError, ShapeError, WorldError
+from qrl.agents.planning.references import empirical_steps, oracle_steps
+from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
+from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
+from qrl.common.seeds import derived_seed
+from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.errors import DatasetError, WorldError
+from qrl.envs.ground_truth import GroundTruth, ground_truth
+from qrl.errors import ShapeError
 from qrl.q_models.base import QModel
 
 Cell = tuple[int, int]  # (x, y)

@@ -8,14 +8,15 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.agent import Agent, load_agent
-from agents.checkpoint import Checkpoint
-from agents.evaluation import Evaluator
-from agents.results import REFERENCES, Evaluation, Results
-from agents.run_folder import RunFolder
-from agents.settings import TrainSettings, differences
-from envs.dataset import Dataset
-from qrl.common.errors import CheckpointError, DatasetError, RunError
+from qrl.agents.planning.agent import Agent, load_agent
+from qrl.agents.runs.checkpoint import Checkpoint
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.results import REFERENCES, Evaluation, Results
+from qrl.agents.runs.run_folder import RunFolder
+from qrl.agents.runs.settings import TrainSettings, differences
+from qrl.envs.dataset import Dataset
+from qrl.agents.errors import CheckpointError, RunError
+from qrl.envs.errors import DatasetError
 
 
 @dataclass(frozen=True)

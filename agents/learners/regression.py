@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from agents.learner import Learner, Loss, discounted, triangle_regulariser
-from agents.sampler import Sampler
-from agents.settings import RegressionSettings
-from agents.statistics import rank_correlation
-from envs.graphs.landmarks import Pairs
+from qrl.agents.evaluation.statistics import rank_correlation
+from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regulariser
+from qrl.agents.learners.sampler import Sampler
+from qrl.agents.learners.settings import RegressionSettings
+from qrl.envs.graphs.landmarks import Pairs
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
 

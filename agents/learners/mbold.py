@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from agents.goal_sampler import Batch, GoalSampler
-from agents.learner import Learner, Loss, discounted, triangle_regulariser
-from agents.settings import LearnerSettings
+from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regulariser
+from qrl.agents.learners.goal_sampler import Batch, GoalSampler
+from qrl.agents.learners.settings import MboldSettings
 from qrl.q_models.base import QModel, pick
 
 
@@ -45,7 +45,7 @@ def mbold_targets(target: QModel, observations: Tensor, batch: Batch) -> Tensor:
 
 
 def mbold_loss(
-    model: QModel, y: Tensor, observations: Tensor, batch: Batch, settings: LearnerSettings, triplets: Triplets | None
+    model: QModel, y: Tensor, observations: Tensor, batch: Batch, settings: MboldSettings, triplets: Triplets | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of a step and its parts; a pure function but for the model's running statistics."""
     states, goals = [batch.states], [batch.goals]
@@ -82,12 +82,12 @@ def _td_loss(predicted: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     return loss, {"td": loss, "predicted": predicted.detach()}
 
 
-class MboldLearner(Learner[GoalSampler, LearnerSettings]):
+class MboldLearner(Learner[GoalSampler, MboldSettings]):
     """A model that learns beside its target."""
 
     PARTS = ("model", "target")
 
-    def __init__(self, model: QModel, observations: Tensor, settings: LearnerSettings, num_steps: int) -> None:
+    def __init__(self, model: QModel, observations: Tensor, settings: MboldSettings, num_steps: int) -> None:
         super().__init__(model, observations, settings, num_steps)
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
         # Found once and not in every step, because that walks through all modules.

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from agents.planner import Steps
-from envs.dataset import Dataset
-from envs.ground_truth import GroundTruth
+from qrl.agents.planning.planner import Steps
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import GroundTruth
 
 
 def oracle_steps(truth: GroundTruth) -> Steps:

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import torch
 
-from agents.evaluation import score
-from agents.goal_sampler import GoalSampler
-from agents.mbold import MboldLearner
-from agents.observations import fit_scaling
-from agents.seeds import derived_seed
-from agents.settings import TrainSettings
-from agents.training_run import Metrics, Training, build_model, train
-from envs.collector import collect
-from envs.dataset import Dataset
-from envs.ground_truth import GroundTruth, ground_truth
+from qrl.agents.evaluation.evaluator import score
+from qrl.agents.learners.goal_sampler import GoalSampler
+from qrl.agents.learners.mbold import MboldLearner
+from qrl.agents.scaling import fit_scaling
+from qrl.common.seeds import derived_seed
+from qrl.agents.runs.settings import TrainSettings
+from qrl.agents.runs.training_run import Metrics, Training, build_model, train
+from qrl.envs.collector import collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.spec import QModelSpec
 
 __all__ = ["AgentTraining", "resume", "start", "train"]

@@ -1,0 +1,15 @@
+"""Errors of training runs."""
+
+from qrl.common.errors import UserError
+
+
+class CheckpointError(UserError):
+    """A checkpoint that is damaged, foreign, newer, or does not fit."""
+
+
+class RunError(UserError):
+    """A folder that is no training run, or one that cannot be used as asked."""
+
+
+class TrainingError(UserError):
+    """Training that cannot continue."""

@@ -1,0 +1,1 @@
+"""Objectives, one file each, and how their batches are sampled."""

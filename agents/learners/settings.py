@@ -1,0 +1,74 @@
+"""Settings of the learners. Nothing here imports torch, so that --help answers at once."""
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from qrl.common.settings import Settings
+
+
+class GoalSettings(Settings):
+    """Where goals come from: three probabilities that add up to 1."""
+
+    current: float = Field(
+        0.02, ge=0, le=1, description="probability of the transition's own state-action pair as goal"
+    )
+    future: float = Field(0.49, ge=0, le=1, description="probability of a later pair of the same trajectory")
+    random: float = Field(0.49, ge=0, le=1, description="probability of a random pair of the whole dataset")
+    offset: Literal["uniform", "geometric"] = Field(
+        "uniform", description="how far ahead a future goal lies: uniform over the rest, or geometric"
+    )
+    geometric_discount: float = Field(0.95, gt=0, lt=1, description="a geometric offset is 1 + Geometric(1 - this)")
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Self:
+        total = self.current + self.future + self.random
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"current + future + random must be 1, but are {total:g}")
+        return self
+
+
+Discount = Annotated[float, Field(gt=0, lt=1, description="gamma in D = gamma**d")]
+BatchSize = Annotated[int, Field(ge=2, le=10**6, description="transitions or pairs of nodes in a step")]
+Epochs = Annotated[
+    float, Field(gt=0, le=10**6, description="passes over the data, of its size / batch_size steps each")
+]
+MinSteps = Annotated[int, Field(ge=1, description="train at least so many steps, however small the data")]
+LearningRate = Annotated[float, Field(gt=0, description="Adam's learning rate, decayed to 0 by a cosine")]
+Triplets = Annotated[int, Field(ge=1, description="triplets in a step, if regularised")]
+
+
+class FitSettings(Settings):
+    """What all learners have in common; the defaults are those of offline Q-learning."""
+
+    discount: Discount = 0.95
+    batch_size: BatchSize = 1024
+    epochs: Epochs = 100
+    min_steps: MinSteps = 8000
+    lr: LearningRate = 1e-3
+    standardize: bool = Field(True, description="scale observations to mean 0 and deviation 1 over the distinct states")
+    triangle: float = Field(0, ge=0, description="weight of the triangle regulariser (the paper tries 0.3, 1 and 3)")
+    triangle_triplets: Triplets = 341
+
+    def num_steps(self, size: int) -> int:
+        return max(self.min_steps, math.ceil(self.epochs * math.ceil(size / self.batch_size)))
+
+    def learning_rate(self, step: int, num_steps: int) -> float:
+        return self.lr * 0.5 * (1 + math.cos(math.pi * step / num_steps))
+
+
+class MboldSettings(FitSettings):
+    polyak: float = Field(0.9, ge=0, lt=1, description="share of itself that the target keeps in a step")
+    conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
+    goals: GoalSettings = Field(GoalSettings(), description="where goals come from")
+
+
+class RegressionSettings(FitSettings):
+    """The paper's, for its large graph."""
+
+    discount: Discount = 0.9
+    epochs: Epochs = 80
+    min_steps: MinSteps = 1
+    lr: LearningRate = 1e-4
+    triangle_triplets: Triplets = 342
