@@ -1,4 +1,4 @@
-"""What the registry holds, as text: a table of all models, and the parameters of one."""
+"""The contents of the registry as text: a table of all models, and the parameters of one."""
 
 import torch
 
@@ -15,44 +15,58 @@ def count_parameters(module: torch.nn.Module) -> int:
 
 def _make(registration: Registration) -> QModel:
     try:
-        with torch.device("meta"):  # shapes only: no time and memory for ten million numbers
+        with torch.device("meta"):  # shapes only: no time and memory for ten million weights
             return registration.make(SPEC, {})
-    except (NotImplementedError, RuntimeError):  # a plugin that looks at its start values
+    except (NotImplementedError, RuntimeError):  # a plugin that reads the values of its initial weights
         return registration.make(SPEC, {})
 
 
 def table_of_models() -> str:
+    registrations = [find(name) for name in list_q_models()]
     rows = [("name", "family", "quasimetric", "goals", "head", "whole", "origin")]
-    for name in list_q_models():
-        registration = find(name)
-        try:
-            model = _make(registration)
-        except Exception as error:  # one broken plugin must not hide the other models
-            rows.append((name, registration.family, f"broken: {error}", "", "", "", registration.origin))
-            continue
-        head = getattr(model, "head", None)
-        rows.append(
-            (
-                name,
-                registration.family,
-                "guaranteed" if model.guaranteed_quasimetric else "no",
-                model.goal_kind,
-                f"{count_parameters(head):,}" if head is not None else "-",
-                f"{count_parameters(model):,}",
-                registration.origin,
-            )
-        )
+    rows += [_row(registration) for registration in registrations if registration.alias_of is None]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     note = (
         f"parameters at default sizes for {SPEC.observation_dim} observations and {SPEC.num_actions} actions; "
-        "list-models NAME shows how to change them, and train-agent makes them as wide as model.width says"
+        "list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
     )
-    return "\n".join([*lines, "", note])
+    return "\n".join([*lines, "", *_aliases(registrations), "", note])
+
+
+def _row(registration: Registration) -> tuple[str, ...]:
+    try:
+        model = _make(registration)
+    except Exception as error:  # one broken plugin must not hide the other models
+        return registration.name, registration.family, f"broken: {error}", "", "", "", registration.origin
+    head = getattr(model, "head", None)
+    return (
+        registration.name,
+        registration.family,
+        "guaranteed" if model.guaranteed_quasimetric else "no",
+        model.goal_kind,
+        f"{count_parameters(head):,}" if head is not None else "-",
+        f"{count_parameters(model):,}",
+        registration.origin,
+    )
+
+
+def _aliases(registrations: list[Registration]) -> list[str]:
+    """One line per model that has aliases, with the parameter that they fix."""
+    aliases: dict[tuple[str, str], list[str]] = {}
+    for registration in registrations:
+        if registration.alias_of is not None:
+            key = registration.alias_of, ", ".join(registration.fixed)
+            aliases.setdefault(key, []).append(registration.name)
+    return [f"{model} with a fixed {fixed}: {', '.join(names)}" for (model, fixed), names in aliases.items()]
 
 
 def describe_model(name: str) -> str:
     registration = find(name)
     meaning = (registration.cls.__doc__ or "").strip()
-    return f"{name} ({registration.family}, from {registration.origin})\n{meaning}\n\n{registration.parameters.help()}"
+    origin = f"{registration.family}, from {registration.origin}"
+    if registration.alias_of is not None:
+        fixed = ", ".join(f"{key}={value}" for key, value in registration.fixed.items())
+        origin += f", alias of {registration.alias_of} with {fixed}"
+    return f"{name} ({origin})\n{meaning}\n\n{registration.parameters.help()}"

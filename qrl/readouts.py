@@ -1,4 +1,4 @@
-"""Five readings of an unconstrained output z, as a distance d and as a discounted distance D = gamma**d."""
+"""Readouts of an unconstrained output z, as a distance d and as a discounted distance D = gamma**d."""
 
 import math
 
@@ -9,12 +9,12 @@ from torch.nn import functional as F
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 
-D_MIN = 1e-13  # a smaller D is read as this one: d = 583 at gamma = 0.95, beyond any distance of interest
+D_MIN = 1e-13  # lower bound of D in distances: d = 583 at gamma = 0.95, beyond any distance of interest
 _MAX_EXPONENT = 30.0
 
 
 class Readout:
-    """A reading, for one discount."""
+    """A readout for one discount."""
 
     def __init__(self, discount: float) -> None:
         self.log_discount = math.log(discount)
@@ -27,7 +27,7 @@ class Readout:
 
 
 class Distance(Readout):
-    """z is d. A very negative z would overflow D, which is bounded at e^30."""
+    """d = z. D is bounded at e^30, because a very negative z would overflow it."""
 
     def distance(self, z: Tensor) -> Tensor:
         return z
@@ -37,7 +37,7 @@ class Distance(Readout):
 
 
 class ExponentialDistance(Readout):
-    """d = e^z, bounded at z = 30, where D is 0 already: beyond, infinity times 0 would give NaN gradients."""
+    """d = e^z, with z bounded at 30, where D is already 0: beyond, infinity times 0 would give NaN gradients."""
 
     def distance(self, z: Tensor) -> Tensor:
         return z.clamp(max=_MAX_EXPONENT).exp()
@@ -57,7 +57,7 @@ class SquaredDistance(Readout):
 
 
 class Discounted(Readout):
-    """z is D; only the distance clips it to [D_MIN, 1], never D itself, which the loss uses."""
+    """D = z. Only the distance clips it to [D_MIN, 1]; the loss uses D unclipped."""
 
     def distance(self, z: Tensor) -> Tensor:
         return z.clamp(D_MIN, 1).log() / self.log_discount
@@ -85,7 +85,11 @@ READOUTS: dict[str, type[Readout]] = {
 }
 
 
-def make_readout(name: str, discount: float) -> Readout:
+def check_readout(name: str) -> str:
     if name not in READOUTS:
         raise ConfigError(unknown_name("readout", name, READOUTS))
-    return READOUTS[name](discount)
+    return name
+
+
+def make_readout(name: str, discount: float) -> Readout:
+    return READOUTS[check_readout(name)](discount)

@@ -1,8 +1,8 @@
-"""The registry of Q-models: by name, from this package and from plugins.
+"""The registry of Q-models by name: those of this package and those of plugins.
 
 A plugin is a module that registers heads or Q-models with the decorators below. It is found through the entry-point
-group `qrl.q_models` of an installed distribution, or named to `load_plugin`. Nothing here imports torch before a model
-is asked for.
+group `qrl.q_models` of an installed distribution, or named to `load_plugin`. Nothing here imports torch until a model
+is requested.
 """
 
 import importlib
@@ -10,16 +10,16 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
-from pydantic import create_model
+from pydantic import AfterValidator, create_model
 
 from qrl.common.errors import ConfigError
-from qrl.common.names import unknown_name
+from qrl.common.names import nearest_name, unknown_message, unknown_name
 from qrl.common.settings import Settings
 from qrl.errors import RegistryError
 from qrl.spec import QModelSpec
@@ -29,14 +29,17 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "qrl.q_models"
 _BUILTIN = ("qrl.heads", "qrl.q_models")  # importing these registers the models of this package
-_GIVEN = {"self", "spec", "head", "input_size", "discount"}  # arguments that are not parameters of a model
+_NOT_PARAMETERS = {"self", "spec", "head", "input_size", "discount"}  # arguments that the registry supplies
 
 Class = TypeVar("Class", bound=type)
 
 
 @dataclass(frozen=True)
 class Registration:
-    """A name, the class that it stands for, and the defaults that belong to the name."""
+    """A name, the class that it stands for, and the defaults that belong to the name.
+
+    An alias is a second name of the model `alias_of`, with some parameters `fixed`.
+    """
 
     name: str
     cls: type
@@ -44,6 +47,8 @@ class Registration:
     family: str
     defaults: Mapping[str, Any]
     origin: str
+    alias_of: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def parameters(self) -> type[Settings]:
@@ -56,68 +61,122 @@ class Registration:
             for key in fields.keys() & encoder.keys():
                 raise RegistryError(f"model {self.name}: its head's parameter {key!r} is also the encoder's; rename it")
             fields |= encoder
-        for key, value in self.defaults.items():
+        for key, value in {**self.defaults, **self.fixed}.items():
             if key not in fields:
                 raise RegistryError(f"model {self.name}: {unknown_name('parameter', key, fields)}")
-            fields[key] = (fields[key][0], value)
-        made: type[Settings] = create_model(self.name, __base__=Settings, **fields)  # type: ignore[call-overload]
-        return made
+            annotation = fields[key][0]
+            if key in self.fixed:
+                annotation = Annotated[annotation, AfterValidator(self._check_fixed(value))]
+            fields[key] = (annotation, value)
+        settings: type[Settings] = create_model(self.name, __base__=Settings, **fields)  # type: ignore[call-overload]
+        return settings
+
+    def _check_fixed(self, fixed: Any) -> Callable[[Any], Any]:
+        def check(value: Any) -> Any:
+            if value != fixed:
+                raise ValueError(f"the name {self.name} means {fixed!r}; to choose it, use the model {self.alias_of}")
+            return value
+
+        return check
+
+    def sized(self, params: Mapping[str, Any], width: int, latent_size: int | None) -> dict[str, Any]:
+        """All parameters, with the sizes of qrl's networks set to `width` and `latent_size` unless `params` set them.
+
+        That applies to qrl's own models and to every head, because a head's encoder is qrl's. A plugin's complete
+        Q-model keeps its own defaults. The widest hidden layers get `width`; in a network without latents, narrower
+        hidden layers get `latent_size`.
+        """
+        values = self.parameters.from_values(params, f"model {self.name}").model_dump()
+        if not self.is_head and self.origin != "qrl":
+            return values
+        narrow = None
+        if "latent_size" not in values:
+            narrow = latent_size
+        elif latent_size is not None and "latent_size" not in params:
+            values["latent_size"] = latent_size
+        if "hidden_sizes" not in params:
+            sizes = values["hidden_sizes"]
+            values["hidden_sizes"] = [width if size == max(sizes) else narrow or size for size in sizes]
+        return values
 
     def make(self, spec: QModelSpec, params: Mapping[str, Any]) -> "QModel":
+        """Build the model from `params`, which may be those of a checkpoint.
+
+        Checkpoints of earlier versions may contradict a parameter that an alias fixes; `parameters` and `sized`, which
+        check what a user gives, refuse that.
+        """
+        if self.alias_of is not None:
+            return find(self.alias_of).make(spec, {**self.fixed, **params})
         checked = self.parameters.from_values(params, f"model {self.name}")
         values = {key: getattr(checked, key) for key in self.parameters.model_fields}
         if not self.is_head:
-            return self.cls(spec, **values)
+            model: QModel = self.cls(spec, **values)
+            return model
         from qrl.q_models.latent import LatentQModel
 
-        own = {key: values.pop(key) for key in _signature(self.cls)}
+        head_values = {key: values.pop(key) for key in _signature(self.cls)}
         if "discount" in inspect.signature(self.cls).parameters:
-            own["discount"] = spec.discount
-        return LatentQModel(spec, self.cls(values.pop("latent_size"), **own), **values)
+            head_values["discount"] = spec.discount
+        return LatentQModel(spec, self.cls(values.pop("latent_size"), **head_values), **values)
 
 
 _registrations: dict[str, Registration] = {}
-_plugin_failures: dict[str, str] | None = None  # None: entry points have not been looked at
-_origin: str | None = None  # what is being loaded, if not this package
+_plugin_failures: dict[str, str] | None = None  # None: entry points have not been loaded yet
+_origin: str | None = None  # the plugin that is being loaded, if any
 
 
 def register_head(name: str, *, family: str | None = None, **defaults: Any) -> Callable[[Class], Class]:
-    """Register a `Head` subclass as the Q-model `name`: an encoder with a latent for each action, and the head.
+    """Register a `Head` subclass as the Q-model `name`: an encoder with one latent per action, followed by the head.
 
-    `defaults` are values of the parameters of head or encoder that belong to the name.
+    `defaults` are parameter values, of the head or the encoder, that belong to the name.
     """
-    return _register(name, family, defaults, is_head=True)
 
-
-def register_q_model(name: str, *, family: str | None = None, **defaults: Any) -> Callable[[Class], Class]:
-    """Register a `QModel` subclass, called as cls(spec, **parameters), under `name`."""
-    return _register(name, family, defaults, is_head=False)
-
-
-def _register(name: str, family: str | None, defaults: Mapping[str, Any], is_head: bool) -> Callable[[Class], Class]:
     def decorate(cls: Class) -> Class:
-        builtin = cls.__module__.split(".")[0] == "qrl"
-        if not builtin:
-            _load_builtin()
-        origin = "qrl" if builtin else _origin or cls.__module__
-        known = _registrations.get(name)
-        # The same class defined again, as when a notebook's cell is run twice, replaces itself.
-        again = known and (known.cls.__module__, known.cls.__qualname__) == (cls.__module__, cls.__qualname__)
-        if known and not again:
-            raise RegistryError(f"the model name {name!r} is taken by {known.origin}; choose another")
-        _registrations[name] = Registration(name, cls, is_head, family or cls.__name__, defaults, origin)
-        return cls
+        declared = inspect.getattr_static(cls, "guaranteed_quasimetric", None)
+        if not isinstance(declared, bool | property):
+            raise RegistryError(
+                f"model {name}: the head {cls.__name__} does not declare whether it is a quasimetric; write "
+                f"guaranteed_quasimetric = True or False in the class (got {declared!r}); __init__ may override it"
+            )
+        return _register(name, cls, family, defaults, is_head=True)
 
     return decorate
 
 
+def register_q_model(name: str, *, family: str | None = None, **defaults: Any) -> Callable[[Class], Class]:
+    """Register a `QModel` subclass, called as cls(spec, **parameters), under `name`."""
+    return lambda cls: _register(name, cls, family, defaults, is_head=False)
+
+
+def _register(name: str, cls: Class, family: str | None, defaults: Mapping[str, Any], is_head: bool) -> Class:
+    builtin = cls.__module__.split(".")[0] == "qrl"
+    if not builtin:
+        _load_builtin()
+    origin = "qrl" if builtin else _origin or cls.__module__
+    known = _registrations.get(name)
+    # The same class defined again, as when a notebook cell is run twice, replaces itself.
+    redefined = known and (known.cls.__module__, known.cls.__qualname__) == (cls.__module__, cls.__qualname__)
+    if known and not redefined:
+        raise RegistryError(f"the model name {name!r} is taken by {known.origin}; choose another")
+    _registrations[name] = Registration(name, cls, is_head, family or cls.__name__, defaults, origin)
+    return cls
+
+
+def register_alias(name: str, model: str, **fixed: Any) -> None:
+    """Register `name` as the already registered `model` with the parameters `fixed`, which cannot be changed."""
+    target = _registrations[model]
+    _registrations[name] = replace(target, name=name, alias_of=model, fixed=fixed)
+
+
 def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
-    """A new Q-model of a registered name; `params` are checked against its signature."""
-    return find(name).make(spec, params)
+    """Build a Q-model by its registered name; `params` are checked against its signature."""
+    registration = find(name)
+    registration.parameters.from_values(params, f"model {name}")
+    return registration.make(spec, params)
 
 
 def list_q_models() -> list[str]:
-    """The names of all Q-models, those of installed plugins included."""
+    """The names of all Q-models, including aliases and the models of installed plugins."""
     _load_builtin()
     _load_entry_points()
     return sorted(_registrations)
@@ -128,16 +187,18 @@ def find(name: str) -> Registration:
     if name not in _registrations:
         _load_entry_points()
     if name not in _registrations:
-        failed = "".join(f"; {message}" for message in plugin_failures())
+        names = sorted(name for name, known in _registrations.items() if known.alias_of is None)
+        message = unknown_message("model", name, nearest_name(name, _registrations), names)
+        failures = "".join(f"; {failure}" for failure in plugin_failures())
         raise RegistryError(
-            f"{unknown_name('model', name, _registrations)}{failed}; "
+            f"{message}{failures}; "
             "a model of your own needs its plugin: install it, or name its module with --plugin"
         )
     return _registrations[name]
 
 
 def plugin_failures() -> list[str]:
-    """What went wrong with installed plugins: one message for each that could not be loaded."""
+    """One message for each installed plugin that could not be loaded."""
     return [
         f"the plugin {plugin} could not be loaded: {reason}" for plugin, reason in (_load_entry_points() or {}).items()
     ]
@@ -145,15 +206,26 @@ def plugin_failures() -> list[str]:
 
 def load_plugin(module: str) -> None:
     """Import a module that registers models, from the Python path or the working directory."""
+    path = Path(module)
+    if path.suffix == ".py" or len(path.parts) > 1:
+        where = f", with {path.parent} on PYTHONPATH" if len(path.parts) > 1 else ""
+        raise RegistryError(f"the plugin {module} is a file; name the module: --plugin {path.stem}{where}")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # commands do not have it there, as `python -m` has
+        sys.path.append(str(Path.cwd()))  # unlike `python -m`, console scripts do not include it
     with _loading(module):
         try:
             importlib.import_module(module)
-        except Exception as error:  # whatever a plugin does wrong, the message names it
-            raise RegistryError(
-                f"the plugin {module} could not be loaded: {type(error).__name__}: {error}; is it on the Python path?"
-            ) from error
+        except Exception as error:  # plugins may fail in any way
+            raise RegistryError(f"the plugin {module} could not be loaded: {_reason(module, error)}") from error
+
+
+def _reason(module: str, error: Exception) -> str:
+    # A missing module other than the plugin itself is one that the plugin imports.
+    if not isinstance(error, ModuleNotFoundError) or not f"{module}.".startswith(f"{error.name}."):
+        return f"{type(error).__name__}: {error}"
+    nearest = nearest_name(module, [path.stem for path in Path.cwd().glob("*.py")])
+    suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
+    return f"there is no such module{suggestion}; run in its folder, or put that on PYTHONPATH"
 
 
 def _load_builtin() -> None:
@@ -162,7 +234,7 @@ def _load_builtin() -> None:
 
 
 def _load_entry_points() -> dict[str, str]:
-    """Load installed plugins once; one that fails must not keep the others from working."""
+    """Load installed plugins once; a failing one must not disable the others."""
     global _plugin_failures
     if _plugin_failures is None:
         _plugin_failures = {}
@@ -180,7 +252,7 @@ def _load_entry_points() -> dict[str, str]:
 
 @contextmanager
 def _loading(origin: str) -> Iterator[None]:
-    """Name the origin of what is registered inside; if loading fails, none of it stays."""
+    """Set the origin of models registered inside; if loading fails, remove all of them."""
     global _origin
     _load_builtin()
     before = dict(_registrations)
@@ -196,13 +268,13 @@ def _loading(origin: str) -> Iterator[None]:
 
 
 def _signature(cls: type) -> dict[str, tuple[Any, Any]]:
-    """Each parameter's annotation and default (... where there is none)."""
+    """The annotation and default (... if there is none) of each parameter."""
     hints = get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
     fields = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ConfigError(f"{cls.__name__}: name its parameters one by one: *args and **kwargs cannot be checked")
-        if name not in _GIVEN:
+        if name not in _NOT_PARAMETERS:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[name] = (hints.get(name, Any), default)
     return fields

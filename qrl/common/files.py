@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: written beside their place, then renamed into it."""
+"""Files that are either complete or absent: written to a temporary file, then renamed."""
 
 import os
 import tempfile
@@ -11,10 +11,10 @@ from qrl.common.errors import FileError
 
 
 def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
-    """Refuse early, before any work is done, an output that could not be written at the end."""
+    """Refuse an output that could not be written at the end, before any work is done."""
     path = Path(path)
     if path.suffix != suffix:
-        raise FileError(f"{path}: the output's name must end in {suffix}")
+        raise FileError(f"{path}: the name of the output must end in {suffix}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:
@@ -29,7 +29,7 @@ def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a binary file that appears at `path`, replacing what is there, only if the block succeeds."""
+    """Open a binary file that appears at `path`, replacing an existing file, only if the block succeeds."""
     path = Path(path)
     temporary: str | None = None
     try:
@@ -39,7 +39,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
+        Path(temporary).chmod(0o666 & ~_umask())  # files of mkstemp are readable only by their owner
         os.replace(temporary, path)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -62,7 +62,7 @@ def read_text(path: str | Path, max_bytes: int = 2**20) -> str:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
         if len(content) > max_bytes:
-            raise FileError(f"{path} is larger than {max_bytes:,} bytes: not the text file that is expected here")
+            raise FileError(f"{path} is larger than {max_bytes:,} bytes, too large for a text file of this kind")
         return content.decode("utf-8")
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -1,6 +1,6 @@
-"""Settings from pydantic models: defaults in code, differences in YAML, key=value on the command line.
+"""Settings as pydantic models: defaults in code, differences in YAML, key=value overrides on the command line.
 
-Each hyperparameter is one field, written once with its default, its range and its help text.
+Each hyperparameter is one field, defined once with its default, range and help text.
 """
 
 import re
@@ -16,19 +16,19 @@ from pydantic.fields import FieldInfo
 
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import read_text
-from qrl.common.names import unknown_name
+from qrl.common.names import nearest_name, unknown_message, unknown_name
 
 
 class Settings(BaseModel):
-    """Base of all settings: unknown keys are refused, values are checked, objects do not change."""
+    """Base of all settings: immutable, with checked values; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    CONFIGS: ClassVar[str] = ""  # the folder of its built-in configs
+    CONFIGS: ClassVar[str] = ""  # folder of the built-in configs
 
     @classmethod
     def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
-        """Defaults, changed by a YAML file (a path or a built-in name), changed by key=value overrides."""
+        """Defaults, updated from a YAML file (a path or a built-in name), then by key=value overrides."""
         values = read_config(config, cls.CONFIGS) if config is not None else {}
         for override in overrides:
             _override(cls, values, override)
@@ -36,7 +36,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], source: str, error: type[UserError] = ConfigError) -> Self:
-        """Settings from keys and values; `source` says in messages where they stand."""
+        """Settings from a mapping; `source` names its origin in error messages."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as invalid:
@@ -44,7 +44,7 @@ class Settings(BaseModel):
 
     @classmethod
     def help(cls) -> str:
-        """One entry for each key: its default and meaning, for --help."""
+        """One line per key with its meaning and default, for --help."""
         lines = []
         for key, field in _leaves(cls):
             default = "required" if field.is_required() else f"default: {field.get_default(call_default_factory=True)}"
@@ -53,9 +53,9 @@ class Settings(BaseModel):
 
 
 def read_config(config: str, folder: str = "") -> dict[str, Any]:
-    """The mapping in a YAML file, given by its path or by the name of a built-in config in `folder`.
+    """The mapping in a YAML file, given by path or as the name of a built-in config in `folder`.
 
-    A file with `include: NAME` changes another config, given in the same way.
+    A file with `include: NAME` updates another config, named in the same way.
     """
     chain = [config]
     values = _read_yaml(config, folder)
@@ -68,11 +68,11 @@ def read_config(config: str, folder: str = "") -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` in it, group by group; neither is touched."""
+    """A copy of `base` updated with `changes`, recursively."""
     merged = dict(base)
     for key, value in changes.items():
-        below = merged.get(key)
-        merged[key] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
@@ -94,38 +94,38 @@ _COMMANDS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train
 
 
 def _read_builtin(config: str, folder: str) -> str:
-    """The text of a built-in config; its folder may be left out where the command implies it."""
+    """The text of a built-in config, whose folder may be omitted."""
     root = resources.files("qrl.configs")
     name = config.removeprefix(f"{folder}/")
     file = root.joinpath(folder, f"{name}.yaml")
     if file.is_file():
         return file.read_text("utf-8")
-    elsewhere = config.partition("/")[0]
-    if elsewhere in _COMMANDS and elsewhere != folder and root.joinpath(f"{config}.yaml").is_file():
-        raise ConfigError(f"config {config!r} is for {_COMMANDS[elsewhere]}, not for this command")
+    other = config.partition("/")[0]
+    if other in _COMMANDS and other != folder and root.joinpath(f"{config}.yaml").is_file():
+        raise ConfigError(f"config {config!r} is for {_COMMANDS[other]}, not for this command")
     entries = root.joinpath(folder).iterdir() if root.joinpath(folder).is_dir() else ()
     known = [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
     raise ConfigError(f"{unknown_name('config', name, known)}; or give the path of a YAML file")
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that reads 3e-4 as a number and off as a word, and refuses a key written twice."""
+    """Safe YAML that parses 3e-4 as a number and off as a string, and refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
-# YAML 1.1, which PyYAML follows, reads on, off, yes and no as true and false; here they are words.
+# PyYAML follows YAML 1.1, in which on, off, yes and no are booleans; here they are strings.
 _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|false|False)$"), list("tTfF"))
-# It also wants a dot and a sign in 3.0e-4 and reads 3e-4 as text.
+# YAML 1.1 also requires a dot in floats, and would parse 3e-4 as a string.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
@@ -140,18 +140,18 @@ def _parse_yaml(text: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what `_Loader` would not read as text."""
+    """Quotes strings that `_Loader` would parse as another type."""
 
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
-    """YAML that reads back as the same values."""
+    """YAML that `read_config` parses into the same values."""
     return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False)
 
 
 def _override(cls: type[Settings], values: dict[str, Any], override: str) -> None:
-    """Write one `dotted.key=value` into the nested `values`."""
+    """Set one `dotted.key=value` in the nested `values`."""
     dotted, equals, text = override.partition("=")
     if not equals or not dotted:
         raise ConfigError(f"{override!r} is not of the form key=value")
@@ -164,7 +164,7 @@ def _override(cls: type[Settings], values: dict[str, Any], override: str) -> Non
         parsed = _parse_yaml(text)
     except _YAML_ERRORS:
         parsed = text
-    # A text field takes the words as typed: run=007 is not the number 7.
+    # A string field takes the text as typed: run=007 is not the number 7.
     keep_text = _is_text(_leaf(cls, dotted)) and parsed is not None
     values[last] = text if keep_text else parsed
 
@@ -189,15 +189,56 @@ def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:
 
 
 def _explain(cls: type[BaseModel], error: ValidationError) -> str:
-    """Every problem in one line: the key, what is wrong, and the nearest key where it is unknown."""
+    """All problems in one line: the key, what is wrong, and a suggestion if the key is unknown."""
     problems = []
     for detail in error.errors():
-        key = ".".join(str(part) for part in detail["loc"])
+        key, value = ".".join(str(part) for part in detail["loc"]), detail["input"]
         if detail["type"] == "extra_forbidden":
-            problems.append(unknown_name("key", key, [known for known, _ in _leaves(cls)]))
+            while isinstance(value, Mapping) and len(value) == 1:  # an unknown group, as in lerner.lr=1
+                ((last, value),) = value.items()
+                key = f"{key}.{last}"
+            problems.append(unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key)))
+        elif detail["type"] == "model_type":
+            keys = _siblings(cls, f"{key}.")
+            name = isinstance(value, str) and f"{key}.name" in keys
+            advice = f"; did you mean {key}.name={value}?" if name else f": {', '.join(keys)}"
+            problems.append(f"{key} is a group of keys{advice}")
         else:
             message = detail["msg"].removeprefix("Value error, ")
             message = message[0].lower() + message[1:]
-            # A rule between keys names them itself; what was given to all of them would drown it.
-            problems.append(f"{key}: {message} (got {detail['input']!r})" if key else message)
+            # A rule between keys names them itself; printing the whole group would hide the message.
+            problems.append(f"{key}: {message} (got {value!r})" if key else message)
     return "; ".join(problems)
+
+
+def _nearest_key(cls: type[BaseModel], key: str) -> str | None:
+    """The key most like `key`: by the spelling of its last component, by its words, or by those of its description."""
+    group, _, last = key.rpartition(".")
+    # Where several fit, one in the same group comes first.
+    leaves = sorted(_leaves(cls), key=lambda leaf: leaf[0].rpartition(".")[0] != group)
+    keys = [name for name, _ in leaves]
+    keys += sorted({name[:end] for name in keys for end, letter in enumerate(name) if letter == "."})  # groups
+    by_last = {name.rpartition(".")[2]: name for name in reversed(keys)}
+    nearest = nearest_name(last, by_last, cutoff=0.7)
+    if nearest is not None:
+        return by_last[nearest]
+    words = _words(last)
+    if not words:
+        return None
+    in_key = [name for name in keys if words <= _words(name.rpartition(".")[2])]
+    in_description = [name for name, field in leaves if words <= _words(field.description or "")]
+    return next(iter([*in_key, *in_description]), None)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z]{2,}", text.lower()))
+
+
+def _siblings(cls: type[BaseModel], key: str) -> list[str]:
+    """The keys of the group that `key` is in, or of the top level if there is no such group."""
+    group = key[: key.rfind(".") + 1]
+    leaves = [name for name, _ in _leaves(cls)]
+    inside = [name.removeprefix(group).partition(".") for name in leaves if name.startswith(group)]
+    if not inside:
+        return _siblings(cls, "")
+    return sorted({f"{group}{name}{dot and '.*'}" for name, dot, _ in inside})

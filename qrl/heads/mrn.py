@@ -17,8 +17,10 @@ from qrl.registry import register_head
 class MRN(Head):
     """d = |phi(u) - phi(v)|^p + max_i (psi(u)_i - psi(v)_i)^+, with two-layer networks phi and psi.
 
-    As published p = 2, and a squared norm breaks the triangle inequality; `fixed` takes p = 1, a quasimetric.
+    As published, p = 2, and a squared norm violates the triangle inequality; `fixed` uses p = 1, a quasimetric.
     """
+
+    guaranteed_quasimetric = False  # True if `fixed`
 
     def __init__(
         self,

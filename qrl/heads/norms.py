@@ -51,9 +51,11 @@ class MaxReLU(nn.Module):
 class DeepNorm(Head):
     """h_1 = act(U_0 h), h_{i+1} = act(W_i h_i + U_i h) with h = u - v and W_i >= 0; the last h_i are the components.
 
-    As published the last activation is a max-ReLU, whose output can be negative: then d can be negative, and the
-    concave transform breaks the triangle inequality. `fixed` ends in a ReLU, which makes it a quasimetric.
+    As published, the last activation is a max-ReLU, whose output can be negative: then d can be negative, and the
+    concave transform violates the triangle inequality. `fixed` ends in a ReLU, which makes it a quasimetric.
     """
+
+    guaranteed_quasimetric = False  # True if `fixed`
 
     def __init__(
         self,

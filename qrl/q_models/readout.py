@@ -1,19 +1,24 @@
-"""Q-models that end in an unconstrained output z, read as a distance in one of five ways."""
+"""Q-models with an unconstrained output z, which a readout turns into a distance."""
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from torch import Tensor
 
 from qrl.q_models.base import QModel
-from qrl.readouts import READOUTS, make_readout
+from qrl.readouts import READOUTS, check_readout, make_readout
+from qrl.registry import register_alias
 from qrl.spec import QModelSpec
 
-ReadoutName = Annotated[str, Field(description=f"how the output is read: {', '.join(READOUTS)}")]
+ReadoutName = Annotated[
+    str,
+    Field(description=f"how the output becomes a distance: {', '.join(READOUTS)}"),
+    AfterValidator(check_readout),
+]
 
 
 class ReadoutQModel(QModel):
-    """A subclass gives `output`, with the arguments of `distance`."""
+    """A subclass implements `output`, with the arguments of `distance`."""
 
     def __init__(self, spec: QModelSpec, readout: str) -> None:
         super().__init__(spec)
@@ -27,3 +32,9 @@ class ReadoutQModel(QModel):
 
     def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         return self.readout.discounted(self.output(state, action, goal, goal_action))
+
+
+def register_readout_aliases(model: str) -> None:
+    """Register MODEL-READOUT for every readout: the names under which earlier versions knew these models."""
+    for readout in READOUTS:
+        register_alias(f"{model}-{readout}", model, readout=readout)

@@ -1,4 +1,4 @@
-"""Unconstrained networks on a state and a goal side by side, with an output for each action (pair)."""
+"""Unconstrained networks on the concatenation of state and goal, with one output per action or pair of actions."""
 
 from typing import Annotated, Literal
 
@@ -9,8 +9,7 @@ from torch import Tensor
 from qrl.encoders import MLP
 from qrl.q_models.base import pick
 from qrl.q_models.latent import BatchNorm, HiddenSizes
-from qrl.q_models.readout import ReadoutName, ReadoutQModel
-from qrl.readouts import READOUTS
+from qrl.q_models.readout import ReadoutName, ReadoutQModel, register_readout_aliases
 from qrl.registry import register_q_model
 from qrl.spec import QModelSpec
 
@@ -19,11 +18,15 @@ GoalKind = Annotated[
 ]
 
 
+@register_q_model("unconstrained", family="unconstrained")
+@register_q_model("unconstrained-state", family="unconstrained", goal_kind="state")
 class UnconstrainedQModel(ReadoutQModel):
+    """The outputs are those of one network on a state and a goal, without any structure."""
+
     def __init__(
         self,
         spec: QModelSpec,
-        readout: ReadoutName,
+        readout: ReadoutName = "disc-sigmoid",
         goal_kind: GoalKind = "state-action",
         hidden_sizes: HiddenSizes = (2048, 2048, 2048, 256),
         batch_norm: BatchNorm = True,
@@ -34,7 +37,7 @@ class UnconstrainedQModel(ReadoutQModel):
         self.network = MLP(2 * spec.observation_dim, hidden_sizes, spec.num_actions * self.goal_actions, batch_norm)
 
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
-        """The observations themselves: nothing can be computed for a state alone."""
+        """The observations themselves: nothing can be precomputed from a state alone."""
         return observations
 
     def output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
@@ -50,8 +53,5 @@ class UnconstrainedQModel(ReadoutQModel):
         return pick(outputs, goal_action.unsqueeze(-1) if action is None else goal_action, -1)
 
 
-for _name in READOUTS:
-    register_q_model(f"unconstrained-{_name}", family="unconstrained", readout=_name)(UnconstrainedQModel)
-    register_q_model(f"unconstrained-state-{_name}", family="unconstrained", readout=_name, goal_kind="state")(
-        UnconstrainedQModel
-    )
+register_readout_aliases("unconstrained")
+register_readout_aliases("unconstrained-state")

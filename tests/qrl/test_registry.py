@@ -12,19 +12,20 @@ from qrl.common.errors import ConfigError
 from qrl.errors import RegistryError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
+from qrl.readouts import READOUTS
 
 SPEC = QModelSpec(observation_dim=3, num_actions=2, discount=0.9)
 
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    """Leave the registry as it was."""
+    """Restore the registry."""
     list_q_models()
     before = dict(registry._registrations)
     yield
     registry._registrations.clear()
     registry._registrations.update(before)
-    for name in ("good_plugin", "bad_plugin"):
+    for name in ("good_plugin", "bad_plugin", "greedy_plugin"):
         sys.modules.pop(name, None)
 
 
@@ -43,8 +44,8 @@ def test_a_registered_head_becomes_a_q_model() -> None:
     assert model.encode(torch.zeros(4, 3)).shape == (4, 2, 5)
     model = make_q_model("mine", SPEC, power="4", hidden_sizes=())
     assert model.head.power == 4
-    found = registry.find("mine")
-    assert (found.family, found.origin) == ("Mine", __name__)
+    registration = registry.find("mine")
+    assert (registration.family, registration.origin) == ("Mine", __name__)
 
 
 def test_names_only_set_defaults() -> None:
@@ -81,9 +82,102 @@ def test_a_missing_parameter_is_named() -> None:
         make_q_model("mine", SPEC)
 
 
-def test_unknown_names() -> None:
-    with pytest.raises(RegistryError, match=r"unknown model 'iqe-maxmeen' \(did you mean 'iqe-maxmean'\?\).*--plugin"):
-        make_q_model("iqe-maxmeen", SPEC)
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("iqe-maxmeen", "iqe-maxmean"), ("mrn-fix", "mrn-fixed"), ("IQE_sum", "iqe-sum"), ("dot-sigmoid", "dot-disc-sigmoid")],
+)
+def test_unknown_names(name: str, nearest: str) -> None:
+    with pytest.raises(RegistryError, match=rf"unknown model '{name}' \(did you mean '{nearest}'\?\).*--plugin") as info:
+        make_q_model(name, SPEC)
+    assert "known: deep-norm, deep-norm-fixed, dot, euclidean" in str(info.value)  # aliases are left out
+
+
+# Aliases
+
+
+@pytest.mark.parametrize("model", ["dot", "unconstrained", "unconstrained-state"])
+@pytest.mark.parametrize("readout", READOUTS)
+def test_an_alias_is_the_model_with_that_readout(model: str, readout: str) -> None:
+    alias: Any = make_q_model(f"{model}-{readout}", SPEC, hidden_sizes=(4,))
+    chosen: Any = make_q_model(model, SPEC, hidden_sizes=(4,), readout=readout)
+    assert type(alias) is type(chosen)
+    assert type(alias.readout) is type(chosen.readout) is READOUTS[readout]
+    assert alias.goal_kind == chosen.goal_kind
+    assert {key: value.shape for key, value in alias.state_dict().items()} == {
+        key: value.shape for key, value in chosen.state_dict().items()
+    }
+
+
+def test_readouts_default_to_the_sigmoid() -> None:
+    for model in ("dot", "unconstrained", "unconstrained-state"):
+        assert registry.find(model).sized({}, 8, None)["readout"] == "disc-sigmoid"
+
+
+def test_an_alias_refuses_another_readout_from_the_user() -> None:
+    message = "readout: the name dot-disc means 'disc'; to choose it, use the model dot .got 'dist'"
+    with pytest.raises(ConfigError, match=f"model dot-disc: {message}"):
+        make_q_model("dot-disc", SPEC, readout="dist")
+    with pytest.raises(ConfigError, match=f"model dot-disc: {message}"):
+        registry.find("dot-disc").sized({"readout": "dist"}, 8, None)
+    with pytest.raises(ConfigError, match=f"model.params: {message}"):
+        registry.find("dot-disc").parameters.from_values({"readout": "dist"}, "model.params")
+    assert registry.find("dot-disc").sized({"readout": "disc"}, 8, None)["readout"] == "disc"
+
+
+def test_checkpoints_load_under_an_alias_even_with_another_readout() -> None:
+    """Earlier versions trained dot-disc-sigmoid with readout: dist, and stored both."""
+    for readout in READOUTS:
+        model: Any = registry.find("dot-disc-sigmoid").make(SPEC, {"readout": readout, "hidden_sizes": [4]})
+        assert type(model.readout) is READOUTS[readout]
+
+
+def test_unknown_readouts_are_refused_before_a_model_is_built() -> None:
+    with pytest.raises(ConfigError, match=r"unknown readout 'dst' \(did you mean 'dist'\?\)"):
+        registry.find("dot").parameters.from_values({"readout": "dst"}, "model.params")
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("name", list_q_models())
+def test_sizes_of_qrls_models_follow_width_and_latent_size(name: str) -> None:
+    registration = registry.find(name)
+    unconstrained = name.startswith("unconstrained")
+    default = registration.sized({}, 64, None)
+    assert default["hidden_sizes"] == [64, 64, 64, *([256] if unconstrained else [])]
+    assert default.get("latent_size") == (None if unconstrained else 256)
+    small = registration.sized({}, 64, 16)
+    assert small["hidden_sizes"] == [64, 64, 64, *([16] if unconstrained else [])]
+    assert small.get("latent_size") == (None if unconstrained else 16)
+    params: dict[str, Any] = {"hidden_sizes": (5, 6)} | ({} if unconstrained else {"latent_size": 8})
+    assert params.items() <= registration.sized(params, 64, 16).items()
+    assert default.keys() == registration.parameters.model_fields.keys()
+
+
+def test_sizes_of_a_plugins_head_follow_too() -> None:
+    register_head("mine", power=3)(Mine)
+    assert registry.find("mine").sized({"batch_norm": "false"}, 64, 16) == {
+        "power": 3,
+        "latent_size": 16,
+        "hidden_sizes": [64, 64, 64],
+        "batch_norm": False,
+    }
+    register_head("tapered", power=3, hidden_sizes=(32, 8))(Mine)
+    assert registry.find("tapered").sized({}, 64, 16)["hidden_sizes"] == [64, 8]
+    register_head("linear", power=3, hidden_sizes=())(Mine)
+    assert registry.find("linear").sized({}, 64, None)["hidden_sizes"] == []
+
+
+def test_a_plugins_complete_model_keeps_its_sizes() -> None:
+    class Complete(QModel):
+        def __init__(self, spec: QModelSpec, hidden_sizes: tuple[int, ...] = (32, 8), latent_size: int = 4) -> None:
+            super().__init__(spec)
+
+    register_q_model("complete")(Complete)
+    assert registry.find("complete").sized({}, 64, 16) == {"hidden_sizes": (32, 8), "latent_size": 4}
+
+
+# Registration
 
 
 def test_taken_names() -> None:
@@ -106,12 +200,33 @@ def test_defaults_that_are_no_parameters() -> None:
 
 def test_a_head_must_not_take_the_encoders_names() -> None:
     class Wide(Head):
+        guaranteed_quasimetric = False
+
         def __init__(self, input_size: int, hidden_sizes: int = 3) -> None:
             super().__init__(input_size)
 
     register_head("wide")(Wide)
     with pytest.raises(RegistryError, match="'hidden_sizes' is also the encoder's"):
         make_q_model("wide", SPEC)
+
+
+@pytest.mark.parametrize("declaration", [{}, {"guaranteed_quasimetric": "yes"}])
+def test_a_head_must_declare_whether_it_is_a_quasimetric(declaration: dict[str, Any]) -> None:
+    with pytest.raises(RegistryError, match="model silent: the head Silent does not declare .* write guaranteed_quasi"):
+        register_head("silent")(type("Silent", (Head,), declaration))
+    assert "silent" not in list_q_models()
+
+
+def test_a_head_may_decide_whether_it_is_a_quasimetric() -> None:
+    class Computed(Mine):
+        @property
+        def guaranteed_quasimetric(self) -> bool:  # type: ignore[override]
+            return self.power == 1
+
+    register_head("computed")(Computed)
+    for power in (1, 2):
+        model = make_q_model("computed", SPEC, power=power, hidden_sizes=())
+        assert model.guaranteed_quasimetric == (power == 1)
 
 
 def test_open_signatures_are_refused() -> None:
@@ -147,8 +262,30 @@ def test_a_plugin_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(RegistryError, match="the plugin bad_plugin could not be loaded: OSError: no licence"):
         registry.load_plugin("bad_plugin")
     assert "from-a-file" not in list_q_models()
-    with pytest.raises(RegistryError, match="ModuleNotFoundError: No module named 'absent_plugin'"):
+
+
+def test_plugins_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RegistryError, match=r"plugin absent_plugin could not be loaded: there is no such module; run in"):
         registry.load_plugin("absent_plugin")
+    (tmp_path / "my_model.py").write_text("")
+    with pytest.raises(RegistryError, match=r"there is no such module \(did you mean 'my_model'\?\)"):
+        registry.load_plugin("my_modle")
+
+
+def test_plugins_whose_imports_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "greedy_plugin.py").write_text("import a_missing_package")
+    with pytest.raises(RegistryError, match="ModuleNotFoundError: No module named 'a_missing_package'"):
+        registry.load_plugin("greedy_plugin")
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"), [("my_q.py", "--plugin my_q$"), ("models/my_q.py", "--plugin my_q, with models on PYTHONPATH$")]
+)
+def test_plugins_given_as_files(path: str, advice: str) -> None:
+    with pytest.raises(RegistryError, match=f"the plugin {path} is a file; name the module: {advice}"):
+        registry.load_plugin(path)
 
 
 def test_discount_reaches_heads_that_ask_for_it() -> None:

@@ -5,7 +5,7 @@ from qrl.scripts.list_models import main
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.split("\n\n")[0].splitlines()}
     for name, quasimetric, head, whole in [
         ("iqe-maxmean", "guaranteed", "1", "10,542,081"),
         ("iqe-sum", "guaranteed", "0", "10,542,080"),
@@ -15,12 +15,27 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
         ("deep-norm-fixed", "guaranteed", "58,049", "10,600,129"),
         ("pqe-lh", "guaranteed", "12,416", "10,554,496"),
         ("pqe-gg", "guaranteed", "340,352", "10,882,432"),
-        ("unconstrained-disc-sigmoid", "no", "-", "9,009,936"),
-        ("unconstrained-state-disc", "no", "-", "9,006,852"),
+        ("unconstrained", "no", "-", "9,009,936"),
+        ("unconstrained-state", "no", "-", "9,006,852"),
     ]:
         cells = rows[name].split()
         assert quasimetric in cells
         assert cells[-3:] == [head, whole, "qrl"]
+
+
+def test_aliases_are_listed_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    table, aliases, _ = capsys.readouterr().out.split("\n\n")
+    assert "dot-disc" not in table
+    assert "dot with a fixed readout: dot-disc, dot-disc-sigmoid, dot-dist, dot-dist-exp, dot-dist-sq\n" in aliases
+    assert len(aliases.splitlines()) == 3
+
+
+def test_one_alias(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dot-disc"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("dot-disc (dot product, from qrl, alias of dot with readout=disc)\n")
+    assert "dist, dist-exp, dist-sq, disc, disc-sigmoid (default: disc)" in out
 
 
 def test_one_model(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,6 +47,6 @@ def test_one_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'iqe-sum'" in capsys.readouterr().err
 
 
-def test_a_missing_plugin_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_plugin_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--plugin", "no_such_module"]) == 2
     assert "the plugin no_such_module could not be loaded" in capsys.readouterr().err

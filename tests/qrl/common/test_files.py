@@ -7,7 +7,7 @@ from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, check_output, read_text
 
 
-def test_a_written_file_is_whole_and_alone(tmp_path: Path) -> None:
+def test_a_file_appears_only_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file.bin"
     with atomic_write(path) as file:
         file.write(b"half")
@@ -17,7 +17,7 @@ def test_a_written_file_is_whole_and_alone(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file.bin"]
 
 
-def test_who_reads_the_old_file_keeps_it(tmp_path: Path) -> None:
+def test_open_readers_keep_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
     with path.open("rb") as reader:
@@ -27,7 +27,7 @@ def test_who_reads_the_old_file_keeps_it(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
     with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
@@ -36,14 +36,14 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file.bin"]
 
 
-def test_permissions_are_those_of_ordinary_files(tmp_path: Path) -> None:
+def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     with atomic_write(tmp_path / "atomic") as file:
         file.write(b"x")
     (tmp_path / "ordinary").write_bytes(b"x")
     assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
 
 
-def test_unwritable_places(tmp_path: Path) -> None:
+def test_unwritable_paths(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FileError, match="cannot be written"), atomic_write(tmp_path / "file" / "out.bin") as file:
         file.write(b"x")

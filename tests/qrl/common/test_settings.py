@@ -27,12 +27,12 @@ def write(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_defaults_file_and_overrides_in_this_order(tmp_path: Path) -> None:
+def test_overrides_take_precedence_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
     config = write(tmp_path, "name: from file\ninner:\n  rate: 3e-4\n  steps: 5\n")
     assert Outer.load() == Outer()
     assert Outer.load(config).inner == Inner(rate=3e-4, steps=5)
-    made = Outer.load(config, ["inner.steps=7", "flag=true", "name=by hand"])
-    assert made == Outer(name="by hand", flag=True, inner=Inner(rate=3e-4, steps=7))
+    settings = Outer.load(config, ["inner.steps=7", "flag=true", "name=by hand"])
+    assert settings == Outer(name="by hand", flag=True, inner=Inner(rate=3e-4, steps=7))
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_override_values(override: str, key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["nmae=x"], r"settings: unknown key 'nmae' \(did you mean 'name'\?\); known: flag, folder, inner.rate"),
-        (["inner.rte=1"], r"unknown key 'inner.rte' \(did you mean 'inner.rate'\?\)"),
+        (["nmae=x"], r"settings: unknown key 'nmae' \(did you mean 'name'\?\); known: flag, folder, inner.\*, name"),
+        (["inner.rte=1"], r"unknown key 'inner.rte' \(did you mean 'inner.rate'\?\); known: inner.rate, inner.steps$"),
         (["inner.rate=2"], r"inner.rate: input should be less than or equal to 1 \(got 2\)"),
         (["inner.rate=nan"], r"inner.rate: input should be"),
         (["inner.rate=fast"], r"inner.rate: input should be a valid number.*\(got 'fast'\)"),
         (["inner.steps=1.5"], r"inner.steps: input should be a valid integer"),
-        (["inner=3"], r"inner: input should be"),
+        (["inner=3"], r"settings: inner is a group of keys: inner.rate, inner.steps$"),
         (["name.first=x"], r"name: input should be a valid string"),
         (["name=x", "name.first=x"], r"name.first: name is a value, not a group of keys"),
         (["justaword"], r"'justaword' is not of the form key=value"),
@@ -80,6 +80,46 @@ def test_bad_overrides(overrides: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("override", "nearest"),
+    [
+        ("inner.step=3", "inner.steps"),  # spelling
+        ("steps=3", "inner.steps"),  # the same last component in another group
+        ("iner.rate=1", "inner.rate"),
+        ("optimizer.rate=1", "inner.rate"),
+        ("iner=1", "inner"),
+        ("inner.how_fast=1", "inner.rate"),  # words of the description
+        ("params_of_it=1", None),
+        ("inner.1=1", None),
+    ],
+)
+def test_suggestions_for_unknown_keys(override: str, nearest: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Outer.load(overrides=[override])
+    suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
+    assert f"unknown key {override.partition('=')[0]!r}{suggestion}; known: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("learner.learning_rate=1", "unknown key 'learner.learning_rate' (did you mean 'learner.lr'?)"),
+        ("lr=0.1", "unknown key 'lr' (did you mean 'learner.lr'?)"),
+        ("learner.min_step=3", "unknown key 'learner.min_step' (did you mean 'learner.min_steps'?)"),
+        ("learner.batch=3", "unknown key 'learner.batch' (did you mean 'learner.batch_size'?)"),
+        ("learner.gamma=0.9", "unknown key 'learner.gamma' (did you mean 'learner.discount'?)"),
+        ("model=mrn", "settings: model is a group of keys; did you mean model.name=mrn?"),
+    ],
+)
+def test_suggestions_for_training_settings(override: str, message: str) -> None:
+    from qrl.agents.runs.settings import TrainSettings
+
+    with pytest.raises(ConfigError) as caught:
+        TrainSettings.load(overrides=[override])
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 400  # the keys of one group, not all
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("rate: 3", "config.yaml: unknown key 'rate'"),
@@ -87,7 +127,7 @@ def test_bad_overrides(overrides: list[str], message: str) -> None:
         ("- a\n- b", "config.yaml: expected 'key: value' lines"),
         ("1: a", "config.yaml: expected 'key: value' lines"),
         ("name: [", "config.yaml is not valid YAML"),
-        ("name: a\nname: b", "'name' stands twice"),
+        ("name: a\nname: b", "duplicate key 'name'"),
         ("name: !!python/object/apply:os.system ['true']", "config.yaml is not valid YAML"),
         ("x" * 2_000_000, "config.yaml is larger than"),
     ],
@@ -113,9 +153,9 @@ def test_a_config_can_build_on_a_built_in_one(tmp_path: Path) -> None:
     from qrl.agents.runs.settings import TrainSettings
 
     config = write(tmp_path, "include: paper\nlearner:\n  batch_size: 7\nseed: 3\n")
-    made = TrainSettings.load(config)
-    assert made.learner == TrainSettings.load("paper").learner.model_copy(update={"batch_size": 7})
-    assert made.seed == 3
+    settings = TrainSettings.load(config)
+    assert settings.learner == TrainSettings.load("paper").learner.model_copy(update={"batch_size": 7})
+    assert settings.seed == 3
     with pytest.raises(ConfigError, match="unknown config 'papers'"):
         TrainSettings.load(write(tmp_path, "include: papers"))
     with pytest.raises(ConfigError, match="include must be the name of another config"):
@@ -133,20 +173,20 @@ def test_configs_that_include_each_other(tmp_path: Path) -> None:
 def test_a_folder_does_not_hide_a_built_in_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "demo").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert read_config("demo") == {"trajectories": 300}
+    assert read_config("demo", "data") == {"trajectories": 300}
 
 
 @pytest.mark.parametrize("text", ["1e-3", "off", "007", "null", "true", "a: b", "2024-01-01", "", "plain"])
-def test_what_is_dumped_reads_back(text: str, tmp_path: Path) -> None:
+def test_dumped_values_round_trip(text: str, tmp_path: Path) -> None:
     values = {"name": text, "inner": {"rate": 3e-4, "steps": None}, "flag": True, "params": {"sizes": [1, 2]}}
     assert read_config(write(tmp_path, dump_yaml(values))) == values
 
 
-def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+def test_an_empty_file_means_defaults(tmp_path: Path) -> None:
     assert Outer.load(write(tmp_path, "# nothing\n")) == Outer()
 
 
-def test_settings_do_not_change() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Outer().name = "other"  # type: ignore[misc]
 

@@ -6,6 +6,7 @@ from qrl.common.errors import ConfigError
 from qrl.heads.norms import NonNegativeLinear
 from qrl.q_models import DotProductQModel, LatentQModel, QModel, UnconstrainedQModel
 from qrl.q_models.base import pick
+from qrl.readouts import READOUTS
 from qrl.registry import find, list_q_models
 from qrl.testing import check_q_model
 
@@ -23,12 +24,10 @@ def test_contract_without_batch_norm(name: str) -> None:
 
 
 def test_all_names_of_the_paper() -> None:
-    readings = ["dist", "dist-exp", "dist-sq", "disc", "disc-sigmoid"]
-    baselines = {
-        f"{kind}-{reading}" for kind in ("dot", "unconstrained", "unconstrained-state") for reading in readings
-    }
-    assert baselines == {name for name in list_q_models() if not find(name).is_head}
-    assert len(list_q_models()) == 28
+    models = ["dot", "unconstrained", "unconstrained-state"]
+    aliases = {f"{model}-{readout}" for model in models for readout in READOUTS}
+    assert {*models, *aliases} == {name for name in list_q_models() if not find(name).is_head}
+    assert len(list_q_models()) == 31
 
 
 def small(name: str, **params: object) -> QModel:
