@@ -1,4 +1,4 @@
-"""Worlds and their data. Importing this package registers the environment with Gymnasium and does nothing else."""
+"""Worlds and datasets. Importing this package registers the environment with Gymnasium."""
 
 import gymnasium
 
