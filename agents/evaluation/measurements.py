@@ -86,7 +86,7 @@ class Measurements:
         seed: int = 0,
         max_steps: int = MAX_STEPS,
     ) -> None:
-        self.tasks = tasks
+        self.tasks: Tasks | None = tasks
         self.dataset = dataset
         self.truth = truth
         self.policy = policy

@@ -89,8 +89,6 @@ TASKS = [  # of a set of tasks: `Tasks`
 
 ERRORS = [  # of a set of (state, action, goal): `Estimates`
     Metric("pairs", "pairs", "number of (state, action, goal)", len, 0),
-    Metric("known", "  fraction with an estimate", "fraction with a finite estimate; errors are means over these",
-           lambda pairs: _mean(pairs.known), 3, True),
     Metric("signed_error", "estimate - exact", "mean of learned - exact steps to the goal",
            lambda pairs: _mean(pairs.error), 2),
     Metric("absolute_error", "|estimate - exact|", "mean of |learned - exact| steps to the goal",
@@ -100,6 +98,8 @@ ERRORS = [  # of a set of (state, action, goal): `Estimates`
     Metric("underestimated", "underestimated by more than 1",
            "fraction estimated more than 1 step below the exact distance",
            lambda pairs: _mean(pairs.error < -1), 3, False),
+    Metric("known", "  fraction with an estimate", "fraction with a finite estimate; errors are means over these",
+           lambda pairs: _mean(pairs.known), 3, True),
 ]  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _within(
             digits=metric.digits,
             higher_is_better=metric.higher_is_better,
             column=(columns or {}).get(metric.key),
-            **{flag: metric.key in keys for flag, keys in flags.items()},  # type: ignore[arg-type]
+            **{flag: metric.key in keys for flag, keys in flags.items()},
         )
         for metric in metrics
     ]
@@ -162,10 +162,10 @@ METRICS = [
              columns=_own("signed_error", "absolute_error", "spearman", "underestimated"),
              headline=("signed_error", "absolute_error"), in_training=("signed_error", "absolute_error")),
     *_within("distances.seen.", lambda m: m.seen, ERRORS, ", over goals that a trajectory visits after the action",
-             titles={"absolute_error": "    pairs seen in a trajectory"}),
+             titles={"absolute_error": "  |estimate - exact|, pairs seen in a trajectory"}),
     *_within("distances.unseen.", lambda m: m.unseen, ERRORS,
              ", over reachable goals that no trajectory visits after the action",
-             titles={"absolute_error": "    pairs unseen"}),
+             titles={"absolute_error": "  |estimate - exact|, unseen pairs"}),
     *_within("distances.unreachable.", lambda m: m.unreachable, [
         Metric("pairs", "", "number of (state, action, goal) with an unreachable goal", len, 0),
         Metric("mean_estimate", "  unreachable goals: mean estimate",

@@ -180,7 +180,7 @@ def success_picture(results: Sequence[Results], path: str | Path) -> None:
         if result.name in REFERENCES:
             style = REFERENCE_STYLES[result.name]
         label = f"{result.name} ({result.success_rate:.3f})"
-        ax.plot([_middle(row) for row in rows], [row["success_rate"] for row in rows], label=label, **style)
+        ax.plot([_middle(row) for row in rows], [row["success_rate"] or 0 for row in rows], label=label, **style)
     longest = max(results, key=lambda result: len(result.success_by_distance)).success_by_distance
     ax.set_xticks(
         [_middle(row) for row in longest],

@@ -63,12 +63,10 @@ def write_report(
             if truth is not None:
                 parts += _agent(Path(folder), evaluator, truth, subject, result, goal)
         parts += [*_data(Path(folder), evaluator), *_settings(evaluator, agents)]
-    page = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{_escape(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
-    )
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head = f"<head>{meta}<title>{_escape(title)}</title><style>{_STYLE}</style></head>"
+    body = "\n".join(parts)
+    page = f'<!doctype html>\n<html lang="en">{head}\n<body>\n{body}\n</body></html>\n'
     with atomic_write(path) as file:
         file.write(page.encode())
 

@@ -90,7 +90,7 @@ class Learner(ABC):
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.zero_grad(set_to_none=True)
-        loss.value.backward()  # type: ignore[no-untyped-call]
+        loss.value.backward()
         scalars = self._scalars(loss, lr) if log else {}
         self.optimizer.step()
         self.model.project_()
