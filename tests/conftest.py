@@ -10,6 +10,7 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models of the tests are too small for threads
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # human rendering without a screen
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 

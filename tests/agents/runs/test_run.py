@@ -1,6 +1,6 @@
-import csv
+"""Runs from start to end: what they leave on disk, and bit-exact resuming."""
+
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,211 +12,189 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from qrl.agents.errors import RunError
 from qrl.agents.runs.checkpoint import load_checkpoint
-from qrl.agents.runs.run_folder import RunFolder
-from qrl.agents.runs.settings import TrainSettings
-from qrl.agents.runs.training import AgentTraining, resume, start, train
-from qrl.common.errors import ConfigError
+from qrl.agents.runs.run import Run
+from qrl.common.settings import read_config
 from qrl.envs.dataset import Dataset
-from qrl.registry import list_q_models
-from qrl.scripts.train_agent import main as train_agent
-from tests.agents.worlds import SMALL, corridor, small_settings
+from tests.agents.runs.running import checkpoint_bytes, finish, logged_rows, run_to_end, stop_at
+from tests.agents.worlds import SMALL, corridor, graph_settings, small_settings
+
+LOGGED = [3, 6, 9, 10, 12, 15, 18, 20]
 
 
-def run_to_end(settings: TrainSettings, **options: Any) -> list[dict[str, float]]:
-    return list(train(*start(settings, **options)))
-
-
-def rows(run: Path) -> list[dict[str, str]]:
-    """The metrics, without the column that tells the time."""
-    with (run / "metrics.csv").open() as file:
-        return [{key: value for key, value in row.items() if key != "steps_per_second"} for row in csv.DictReader(file)]
-
-
-def test_a_run_leaves_everything_behind(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    yielded = run_to_end(small_settings(run))
-    assert [row["step"] for row in yielded] == [3, 6, 9, 10, 12, 15, 18, 20]
-    assert [row["step"] for row in yielded if "success_rate" in row] == [10, 20]
-    assert [int(row["step"]) for row in rows(run)] == [3, 6, 9, 10, 12, 15, 18, 20]
-    assert json.loads((run / "COMPLETE").read_text())["success_rate"] == yielded[-1]["success_rate"]
-    assert Dataset.load(run / "dataset.npz").num_episodes == 40
-    facts = json.loads((run / "run.json").read_text())
-    assert facts["dataset_hash"] == Dataset.load(run / "dataset.npz").content_hash
+def test_a_run_writes_all_its_files(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    rows = run_to_end(small_settings(path))
+    assert [row["step"] for row in rows] == LOGGED
+    assert [row["step"] for row in rows if "success_rate" in row] == [10, 20]
+    assert [int(row["step"]) for row in logged_rows(path)] == LOGGED
+    assert json.loads((path / "COMPLETE").read_text())["success_rate"] == rows[-1]["success_rate"]
+    assert Dataset.load(path / "dataset.npz").num_episodes == 40
+    facts = json.loads((path / "run.json").read_text())
+    assert facts["command"] == "train-agent"
+    assert facts["dataset_hash"] == Dataset.load(path / "dataset.npz").content_hash
+    assert facts["dataset_path"] is None
+    assert facts["num_steps"] == 20
     assert facts["versions"]["torch"] == torch.__version__
-    saved = TrainSettings.from_values(RunFolder.existing(run).read_config(), "config")
-    assert saved == small_settings(run)
     assert facts["model_origin"] == "qrl"
-    checkpoint, _ = load_checkpoint(run / "checkpoint.safetensors")
+    run = Run.open(path)
+    assert run.settings == small_settings(path)
+    assert run.num_steps == 20
+    assert repr(run) == f"Run({str(path)!r}, iqe-maxmean, complete)"
+    checkpoint, _ = load_checkpoint(path / "checkpoint.safetensors")
     assert (checkpoint.step, checkpoint.model_name, checkpoint.num_actions) == (20, "iqe-maxmean", 4)
-    assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelt out
-    result = (run / "COMPLETE").read_text()
-    assert list(train(*resume(run))) == []  # resuming what is complete changes nothing
-    assert (run / "COMPLETE").read_text() == result
-    events = EventAccumulator(str(run / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("loss")] == [3, 6, 9, 10, 12, 15, 18, 20]
+    assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelled out
+    events = EventAccumulator(str(path / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("loss")] == LOGGED
     assert [event.step for event in events.Scalars("success_rate")] == [10, 20]
+    assert not (path / "checkpoints").exists()
 
 
-def test_metrics_are_right(tmp_path: Path) -> None:
+def test_resuming_a_complete_run_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run_to_end(small_settings(path))
+    before = {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+    assert finish(Run.resume(path)) == []
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
+
+
+def test_the_columns_of_the_metrics(tmp_path: Path) -> None:
     settings = small_settings(tmp_path / "run", learner={"triangle": 1.0, "triangle_triplets": 5, "conservative": 0.1})
     last = run_to_end(settings)[-1]
     assert last["loss"] == pytest.approx(last["loss_td"] + last["loss_triangle"] + 0.1 * last["loss_conservative"])
-    assert 0 < last["target_discount"] <= 1
-    assert last["gradient_norm"] > 0
     assert last["lr"] < 1e-5
-    assert set(rows(tmp_path / "run")[0]) == set(last) - {"steps_per_second"}
+    assert set(logged_rows(tmp_path / "run")[0]) == set(last) - {"steps_per_second"}
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         run_to_end(small_settings(tmp_path / name, seed=seed))
-    a, b, c = ((tmp_path / name / "checkpoint.safetensors").read_bytes() for name in "abc")
+    a, b, c = (checkpoint_bytes(tmp_path / name) for name in "abc")
     assert a == b
     assert a != c
-    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+    assert logged_rows(tmp_path / "a") == logged_rows(tmp_path / "b")
 
 
-MODELS: list[tuple[str, dict[str, Any]]] = [
-    ("iqe-maxmean", SMALL),
-    ("deep-norm-fixed", {**SMALL, "num_components": 8}),
+def test_nothing_is_written_before_start(tmp_path: Path) -> None:
+    run = Run.prepare(small_settings(tmp_path / "run"))
+    assert run.trainer.learner.num_steps == 20
+    assert not (tmp_path / "run").exists()
+
+
+CASES: list[Any] = [
+    (small_settings, {}),
+    (small_settings, {"model": {"name": "deep-norm-fixed", "params": {**SMALL, "num_components": 8}}}),
+    (graph_settings, {}),
+    (
+        graph_settings,
+        {"model": {"name": "unconstrained-disc", "params": {"hidden_sizes": [16]}}, "learner": {"triangle": 1}},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "params"), MODELS)
-def test_stop_and_resume_equals_an_undisturbed_run(name: str, params: dict[str, Any], tmp_path: Path) -> None:
-    model = {"name": name, "params": params}
+@pytest.mark.parametrize(("make_settings", "changes"), CASES)
+def test_stop_and_resume_equals_an_uninterrupted_run(make_settings: Any, changes: Any, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    run_to_end(small_settings(whole, model=model))
-    folder, training = start(small_settings(parts, model=model))
-    for _ in train(folder, training, stop=lambda: training.learner.step >= 8):
-        pass
-    assert training.learner.step == 8
-    assert not folder.complete.exists()
-    list(train(*resume(parts)))
-    assert rows(parts) == rows(whole)
-    assert (parts / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
+    rows = run_to_end(make_settings(whole, **changes))
+    assert [row["step"] for row in rows] == LOGGED
+    run = Run.start(make_settings(parts, **changes))
+    assert set(run.problem.scored(run.dataset)) <= set(rows[-1])
+    stop_at(run, 8)
+    assert not run.complete.exists()
+    finish(Run.resume(parts))
+    assert logged_rows(parts) == logged_rows(whole)
+    assert checkpoint_bytes(parts) == checkpoint_bytes(whole)
 
 
-@pytest.mark.parametrize(("name", "params"), MODELS)
-def test_resume_after_sigkill(name: str, params: dict[str, Any], tmp_path: Path) -> None:
-    """Killed at any moment, a run goes on from its last checkpoint to the same end."""
-    model, learner = {"name": name, "params": params}, {"min_steps": 200}
+def test_resume_after_sigkill(tmp_path: Path) -> None:
+    """Killed at any moment, a run resumes from its last checkpoint to the same end."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    run_to_end(small_settings(whole, model=model, learner=learner))
-    start(small_settings(killed, model=model, learner=learner))
+    longer = {"learner": {"min_steps": 60}, "evaluate_every": 30}
+    run_to_end(small_settings(whole, **longer))
+    Run.start(small_settings(killed, **longer))
     program = (
-        "import sys, time; from qrl.agents.runs.training import resume, train\n"
-        "for row in train(*resume(sys.argv[1])): time.sleep(0.02)"  # slow enough to be killed on the way
+        "import sys, time; from qrl.agents.runs.run import Run\n"
+        "for row in Run.resume(sys.argv[1]).train(): time.sleep(0.1)"  # slow enough to be killed halfway
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(killed)])
-    while not (killed / "metrics.csv").exists() or len(rows(killed)) < 10:
+    while not (killed / "metrics.csv").exists() or len(logged_rows(killed)) < 4:
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    step = load_checkpoint(killed / "checkpoint.safetensors")[0].step
-    assert 0 < step < 200
+    assert 0 < load_checkpoint(killed / "checkpoint.safetensors")[0].step < 60
     with (killed / "metrics.csv").open("a") as file:
         file.write("1")  # as a kill in the middle of a write would leave it
-    list(train(*resume(killed)))
-    assert rows(killed) == rows(whole)
-    assert (killed / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
+    finish(Run.resume(killed))
+    assert logged_rows(killed) == logged_rows(whole)
+    assert checkpoint_bytes(killed) == checkpoint_bytes(whole)
     events = EventAccumulator(str(killed / "tensorboard"), purge_orphaned_data=True).Reload()
     steps = [event.step for event in events.Scalars("loss")]
     assert steps == sorted(set(steps))
 
 
-@pytest.mark.parametrize("name", list_q_models())
-def test_every_model_trains(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twenty steps through the command's main function."""
-    overrides = [
-        *("collector.layout=corridor", "collector.trajectories=20", "learner.min_steps=20", "learner.epochs=0.01"),
-        *("learner.batch_size=32", "model.params.hidden_sizes=[16, 16]", "compile=off", f"run={tmp_path / 'run'}"),
-    ]
-    assert train_agent([f"model.name={name}", *overrides]) == 0, capsys.readouterr().err
-    assert "complete:" in capsys.readouterr().out
-    final = json.loads((tmp_path / "run" / "COMPLETE").read_text())
-    assert 0 <= final["success_rate"] <= 1
-    assert final["step"] == 20
-
-
-def test_the_real_command_stops_cleanly_and_resumes(tmp_path: Path) -> None:
-    command = str(Path(sys.executable).with_name("train-agent"))
-    settings = [
-        *("collector.layout=corridor", "collector.trajectories=20", "learner.min_steps=100000", "run=r", "compile=off"),
-        *("learner.batch_size=32", "model.params.hidden_sizes=[16]", "model.params.latent_size=16", "log_every=5"),
-    ]
-    process = subprocess.Popen([command, *settings], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    metrics = tmp_path / "r" / "metrics.csv"
-    while not metrics.exists() or metrics.stat().st_size < 2000:
-        assert process.poll() is None
-        time.sleep(0.05)
-    busy = subprocess.run([command, "--resume", "r"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (busy.returncode, busy.stderr) == (2, "error: r is in use by another process\n")
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
-    step = load_checkpoint(tmp_path / "r" / "checkpoint.safetensors")[0].step
-    assert f"stopped at step {step}; go on with: train-agent --resume r" in out
-    changed = [command, "--resume", "r", "learner.lr=0.1", "seed=0"]
-    refused = subprocess.run(changed, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "learner.lr was 0.001, now 0.1" in refused.stderr
-    assert "seed" not in refused.stderr
-
-
-def test_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    small = ["collector.layout=corridor", "collector.trajectories=9", "model.params.hidden_sizes=[8]", "compile=off"]
-    assert train_agent(["--dry-run", "model.name=mrn-fixed", *small]) == 0
-    out = capsys.readouterr().out
-    assert "run: runs/corridor__mrn-fixed__seed0" in out
-    assert "of which in the head 98,816" in out
-    assert "steps       8,000" in out
-    assert "minutes" in out
-    assert "fewer than a batch of 1024" in out
-    assert os.listdir(tmp_path) == []
-
-
-def test_own_data_without_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Dataset.from_arrays(torch.randn(8, 5).numpy(), [0, 1, 2, 1, 0, 0], [5, 1], num_actions=3).save(tmp_path / "own.npz")
-    overrides = [
-        f"dataset={tmp_path / 'own.npz'}",
-        f"run={tmp_path / 'run'}",
-        "learner.min_steps=4",
-        "learner.epochs=1",
-    ]
-    assert train_agent([*overrides, "model.params.hidden_sizes=[8]", "compile=off"]) == 0
-    assert "no layout: nothing is evaluated" in capsys.readouterr().err
-    assert "success_rate" not in rows(tmp_path / "run")[0]
-
-
 def test_a_run_can_be_moved_and_resumed_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "first").mkdir()
+    monkeypatch.chdir(tmp_path / "first")
     corridor().save("d.npz")
-    start(small_settings(Path("1e-3"), dataset="d.npz"))  # a name that looks like a number
+    Run.start(small_settings(Path("1e-3"), dataset="d.npz"))  # a name that looks like a number
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "here" / "1e-3").rename(tmp_path / "moved")
-    list(train(*resume("moved")))
+    (tmp_path / "first" / "1e-3").rename(tmp_path / "moved")
+    finish(Run.resume("moved"))
     assert (tmp_path / "moved" / "COMPLETE").exists()
 
 
-def test_width_is_that_of_the_widest_layers() -> None:
-    def sizes(**model: Any) -> Any:
-        settings = TrainSettings.from_values({"model": model}, "test")
-        return AgentTraining.build(settings, corridor()).model_params["hidden_sizes"]
+def test_runs_of_the_other_command_are_refused(tmp_path: Path, trained: Path) -> None:
+    with pytest.raises(RunError, match="is a run of train-agent, not of train-graph"):
+        Run.resume(trained, command="train-graph")
+    Run.start(graph_settings(tmp_path / "graph"))
+    assert json.loads((tmp_path / "graph" / "run.json").read_text())["command"] == "train-graph"
+    with pytest.raises(RunError, match="is a run of train-graph, not of train-agent"):
+        Run.open(tmp_path / "graph", "train-agent")
+    assert Run.open(tmp_path / "graph").problem.command == "train-graph"
+    facts = tmp_path / "graph" / "run.json"
+    facts.write_text(facts.read_text().replace("train-graph", "train-robot"))
+    with pytest.raises(RunError, match="is a run of train-robot, not of a command that this release has"):
+        Run.open(tmp_path / "graph")
 
-    assert sizes(width=8) == [8, 8, 8]
-    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 256]
-    assert list(sizes(width=8, params={"hidden_sizes": [4]})) == [4]
+
+def test_a_run_that_does_not_record_its_command(tmp_path: Path) -> None:
+    """As those of release 0.1."""
+    for settings in (small_settings(tmp_path / "agent"), graph_settings(tmp_path / "graph")):
+        run = Run.start(settings)
+        facts = json.loads(run.facts.read_text())
+        command = facts.pop("command")
+        run.facts.write_text(json.dumps(facts))
+        assert Run.open(run.path).problem.command == command
+        assert finish(Run.resume(run.path))
 
 
-def test_building_leaves_the_callers_randomness_alone() -> None:
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    AgentTraining.build(small_settings(), corridor())
-    assert torch.equal(torch.get_rng_state(), before)
-    with pytest.raises(ConfigError, match="device"):
-        AgentTraining.build(small_settings(device="toaster"), corridor())
+def test_the_config_records_how_the_data_was_collected(tmp_path: Path) -> None:
+    corridor(7).save(tmp_path / "seven.npz")
+    run = Run.start(small_settings(tmp_path / "run", dataset=str(tmp_path / "seven.npz")))
+    collector = read_config(str(run.config))["collector"]
+    assert (collector["layout"], collector["trajectories"], collector["max_steps"]) == ("corridor", 7, 30)
+    assert Run.open(run.path).settings.collector.trajectories == 7
+    finish(Run.resume(run.path))
+
+
+def test_the_config_of_data_of_ones_own_has_no_collector(tmp_path: Path) -> None:
+    Dataset.from_arrays(torch.randn(8, 5).numpy(), [0, 1, 2, 1, 0, 0], [5, 1], num_actions=3).save(tmp_path / "own.npz")
+    run = Run.start(small_settings(tmp_path / "run", dataset=str(tmp_path / "own.npz")))
+    assert not {"collector", "graph"} & read_config(str(run.config)).keys()
+    finish(Run.resume(run.path))
+    assert run.complete.exists()
+
+
+def test_every_kth_checkpoint_is_kept(tmp_path: Path) -> None:
+    run_to_end(small_settings(tmp_path / "run", checkpoint_keep=2))
+    kept = sorted((tmp_path / "run" / "checkpoints").iterdir())
+    assert [path.name for path in kept] == ["step-00000010.safetensors", "step-00000020.safetensors"]
+    assert [load_checkpoint(path)[0].step for path in kept] == [10, 20]
+    run = Run.open(tmp_path / "run")
+    early, metadata = run.load_agent(kept[0])
+    last, _ = run.load_agent()
+    assert metadata.step == 10
+    observations = run.dataset.observations
+    assert not (early.all_steps_to_goal(observations) == last.all_steps_to_goal(observations)).all()
