@@ -14,7 +14,7 @@ from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.trainer import Trainer
 from qrl.common.errors import ConfigError, FileError, UserError
-from qrl.envs.errors import LayoutError
+from qrl.envs.errors import DatasetError, LayoutError
 from qrl.errors import RegistryError, ShapeError
 from tests.agents.runs.running import finish, run_to_end
 from tests.agents.worlds import SMALL, corridor, small_settings
@@ -47,16 +47,15 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         ({"model": {"name": "nothing"}}, RegistryError, "unknown model 'nothing'"),
         ({"model": {"params": {"latent_size": 15}}}, ShapeError, "15.*cannot be split"),
         ({"collector": {"layout": "nowhere"}}, LayoutError, "'nowhere'"),
-        ({"dataset": "absent.npz"}, FileError, r"absent\.npz"),
+        ({"dataset": "absent.npz"}, DatasetError, r"absent\.npz cannot be read"),
         ({"device": "toaster"}, ConfigError, "device: 'toaster' cannot be used here"),
     ],
 )
 def test_mistakes_leave_no_folder(
     changes: dict[str, Any], error: type[UserError], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match=message) as raised:
+    with pytest.raises(error, match=message):
         Run.start(small_settings(tmp_path / "run", **changes))
-    assert isinstance(raised.value, error)
     assert not (tmp_path / "run").exists()
 
 
