@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -22,7 +22,6 @@ from tests.agents.goal_envs import Ring
 from tests.layouts import layouts
 
 
-@settings(max_examples=50)
 @given(layouts(max_side=4), st.integers(0, 2**32), st.integers(1, 12))
 def test_stepping_and_the_bulk_walk_agree_episode_by_episode(layout: Layout, seed: int, max_steps: int) -> None:
     """For any policy, including ones that hit walls and run in circles, on every task of any layout."""
