@@ -1,6 +1,5 @@
-"""Pictures and the report are made for every world; what they look like was judged by eye."""
+"""What the pictures show; how they look was judged by eye."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,21 @@ from PIL import Image
 
 from qrl.agents.evaluation import pictures
 from qrl.agents.evaluation.evaluator import Evaluator
-from qrl.agents.evaluation.report import write_report
-from qrl.agents.evaluation.results import Evaluation
-from qrl.agents.planning.planner import RandomPolicy, TablePolicy
-from qrl.agents.runs.trained_run import TrainedRun
+from qrl.agents.planning.planner import TablePolicy
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import Layout, load_layout
 from tests.agents.worlds import corridor
 
 
-@pytest.mark.parametrize("layout", ["six-rooms", "traps", "corridor"])
-@pytest.mark.parametrize("reference", ["oracle", "empirical-graph"])
+@pytest.mark.parametrize(
+    ("layout", "reference"),
+    [("six-rooms", "oracle"), ("traps", "empirical-graph"), ("corridor", "oracle")],
+)
 def test_every_picture_of_every_world(layout: str, reference: str, tmp_path: Path) -> None:
     evaluator = Evaluator(corridor(10, layout))
-    subject = evaluator.reference(reference)  # the graph's estimates are infinite in places
-    results = evaluator.score(subject)
-    drawn = pictures.evaluation_pictures(evaluator, subject, Evaluation(**dict(results)), tmp_path)
+    subject = evaluator.reference(reference)  # some estimates of the graph are infinite
+    evaluation = evaluator.evaluate(subject)
+    drawn = pictures.evaluation_pictures(evaluator, subject, evaluation, tmp_path)
     assert [path.name for path in drawn] == ["distance-map.png", "estimates.png", "success.png"]
     for path in drawn:
         with Image.open(path) as image:
@@ -37,10 +35,9 @@ def test_every_picture_of_every_world(layout: str, reference: str, tmp_path: Pat
 def test_random_has_no_distances_to_draw(tmp_path: Path) -> None:
     evaluator = Evaluator(corridor())
     subject = evaluator.reference("random")
-    evaluation = Evaluation(**dict(evaluator.score(subject)))
-    assert [path.name for path in pictures.evaluation_pictures(evaluator, subject, evaluation, tmp_path)] == [
-        "success.png"
-    ]
+    evaluation = evaluator.evaluate(subject, references=False)
+    drawn = pictures.evaluation_pictures(evaluator, subject, evaluation, tmp_path)
+    assert [path.name for path in drawn] == ["success.png"]
 
 
 def test_which_states_are_lost() -> None:
@@ -59,33 +56,28 @@ def test_which_states_are_lost() -> None:
     assert not along.any()
 
 
-def test_a_report_stands_alone(trained: Path, tmp_path: Path) -> None:
-    run = TrainedRun.open(trained)
-    evaluator = Evaluator(run.dataset)
-    subject = evaluator.agent(run.agent, "<b>iqe</b>")
-    results = [evaluator.score(each) for each in [subject, *evaluator.references()]]
-    write_report(tmp_path / "report.html", [run], evaluator, [subject], results)
-    page = (tmp_path / "report.html").read_text()
-    sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
-    assert len(sources) == 5
-    assert "by true distance" in page
-    assert all(source.startswith("data:image/") for source in sources)
-    assert "<b>iqe</b>" not in page  # names are escaped
-    assert "&lt;b&gt;iqe&lt;/b&gt;" in page
-    text = re.sub(r'src="[^"]*"', "", page)
-    for expected in ("empirical-graph", "success rate", "hidden_sizes", run.dataset.content_hash, "How to read"):
-        assert expected in text
-    assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
-
-
-def test_the_map_of_a_goal_that_hardly_anyone_reaches(tmp_path: Path) -> None:
-    layout = load_layout("traps")
-    truth = ground_truth(layout)
+def test_the_map_of_a_goal_that_few_states_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = ground_truth(load_layout("traps"))
     reachable_from = np.isfinite(truth.distances).sum(0)
     goal = int(reachable_from.argmin())
-    evaluator = Evaluator(corridor(10, "traps"))
-    subject: Any = evaluator.reference("oracle")
+    subject = Evaluator(corridor(10, "traps")).reference("oracle")
     assert isinstance(subject.policy, TablePolicy)
-    subject.policy.otherwise = RandomPolicy(4, 0)
+    saved: list[Figure] = []
+    monkeypatch.setattr(pictures, "save_figure", lambda figure, path: saved.append(figure))
     pictures.distance_maps(subject, truth, goal, tmp_path / "map.png")
-    assert (tmp_path / "map.png").exists()
+    left, middle, right, *_ = saved[0].axes
+    others = reachable_from[goal] - 1
+    assert left.get_title() == f"estimated: {others} of {others} states reach the goal"
+    assert middle.get_title() == "exact (white: unreachable)"
+    assert right.get_title() == "estimated - exact (mean +0.0 steps)"
+
+
+def test_success_by_distance_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = Evaluator(corridor(10, "traps"))
+    results = [evaluator.score(evaluator.reference(name)) for name in ("oracle", "random")]
+    saved: list[Figure] = []
+    monkeypatch.setattr(pictures, "save_figure", lambda figure, path: saved.append(figure))
+    pictures.success_picture(results, "unused.png")
+    for line, result in zip(saved[0].axes[0].lines, results, strict=True):
+        assert list(line.get_ydata()) == [row["success_rate"] for row in result.success_by_distance]
+        assert str(line.get_label()).startswith(f"{result.name} ({result.success_rate:.3f})")
