@@ -46,15 +46,27 @@ class Parser(argparse.ArgumentParser):
     """Suggests key=value to users who write a setting as an option."""
 
     takes_settings = False
+    arguments: Sequence[str] = ()
+
+    def parse_intermixed_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        self.arguments = sys.argv[1:] if args is None else args
+        return super().parse_intermixed_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        _, found, unknown = message.partition("unrecognized arguments: ")
-        option, *values = unknown.split()[:2] or [""]
-        if found and self.takes_settings and option.startswith("--"):
+        _, _, unknown = message.partition("unrecognized arguments: ")
+        option = unknown.partition(" ")[0]
+        if self.takes_settings and option.startswith("--"):
             key, _, value = option.removeprefix("--").partition("=")
-            value = value or next((text for text in values if not text.startswith("-")), "VALUE")
-            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}={value}?)"
+            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}="
+            message += f"{value or self._argument_after(option)}?)"
         super().error(message)
+
+    def _argument_after(self, option: str) -> str:
+        """What the user typed after an option; argparse takes it for an override."""
+        following = self.arguments[list(self.arguments).index(option) + 1 :][:1]
+        return next((text for text in following if not text.startswith("-") and "=" not in text), "VALUE")
 
 
 def new_parser(prog: str, description: str | None) -> Parser:
