@@ -284,7 +284,7 @@ def test_an_early_interrupt_prints_no_traceback() -> None:
         "print('ready', flush=True)\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    for delay in (0.0, 0.1, 0.3):
+    for delay in (0.05, 0.15, 0.3):
         process = subprocess.Popen(
             [sys.executable, "-c", program, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
