@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from qrl.agents.runs.graph_training import GraphTraining
 
 from benchmarks.measure import peak_memory
-from qrl.agents.runs.graph_training import GraphTraining
 from qrl.agents.runs.settings import GraphTrainSettings
 from qrl.common.files import atomic_write
 from qrl.envs.graphs.collector import GraphSettings, collect_graph

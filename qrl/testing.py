@@ -93,9 +93,7 @@ def _eval_mode(model: QModel) -> Iterator[None]:
             module.training = mode
 
 
-def _run(
-    name: str, head: type | None, check: Check, make: Make, observations: Tensor, tolerances: _Tolerances
-) -> None:
+def _run(name: str, head: type | None, check: Check, make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     title = (check.__doc__ or "").strip().rstrip(".")
     try:
         check(make, observations, tolerances)
@@ -158,7 +156,8 @@ def _shapes(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     model = make().eval()
     encoded = model.encode(observations)
     _demand(
-        encoded.shape[:1] == (ROWS,), f"encode gives the shape {tuple(encoded.shape)}, but {ROWS} rows should come first"
+        encoded.shape[:1] == (ROWS,),
+        f"encode gives the shape {tuple(encoded.shape)}, but {ROWS} rows should come first",
     )
     _finite("encode", encoded)
     state, goal = encoded[:, None], encoded[None, :GOALS]

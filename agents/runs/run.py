@@ -111,7 +111,9 @@ class Run:
             raise RunError(f"{path} is no training run: it has no config.yaml")
         values = read_config(str(config))
         # Runs of release 0.1 do not record their command.
-        made_by = _read_json(Path(path) / "run.json").get("command", "train-graph" if "graph" in values else "train-agent")
+        made_by = _read_json(Path(path) / "run.json").get(
+            "command", "train-graph" if "graph" in values else "train-agent"
+        )
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
         return cls(path, PROBLEMS[made_by].settings.from_values(values, str(config)))

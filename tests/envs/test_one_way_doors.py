@@ -10,10 +10,10 @@ from minigrid.core.grid import Grid
 from minigrid.minigrid_env import MiniGridEnv
 
 from qrl.common.errors import UserError
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.errors import LayoutError
 from qrl.envs.layout import builtin_layouts
 from qrl.envs.one_way_doors import OneWayDoor, OneWayDoorsEnv
+from qrl.envs.registration import ENV_ID
 from tests.layouts import TWO_CELLS
 
 

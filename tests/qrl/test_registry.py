@@ -84,10 +84,17 @@ def test_a_missing_parameter_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("iqe-maxmeen", "iqe-maxmean"), ("mrn-fix", "mrn-fixed"), ("IQE_sum", "iqe-sum"), ("dot-sigmoid", "dot-disc-sigmoid")],
+    [
+        ("iqe-maxmeen", "iqe-maxmean"),
+        ("mrn-fix", "mrn-fixed"),
+        ("IQE_sum", "iqe-sum"),
+        ("dot-sigmoid", "dot-disc-sigmoid"),
+    ],
 )
 def test_unknown_names(name: str, nearest: str) -> None:
-    with pytest.raises(RegistryError, match=rf"unknown model '{name}' \(did you mean '{nearest}'\?\).*--plugin") as info:
+    with pytest.raises(
+        RegistryError, match=rf"unknown model '{name}' \(did you mean '{nearest}'\?\).*--plugin"
+    ) as info:
         make_q_model(name, SPEC)
     assert "known: deep-norm, deep-norm-fixed, dot, euclidean" in str(info.value)  # aliases are left out
 
@@ -266,7 +273,9 @@ def test_a_plugin_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 
 def test_plugins_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RegistryError, match=r"plugin absent_plugin could not be loaded: there is no such module; run in"):
+    with pytest.raises(
+        RegistryError, match=r"plugin absent_plugin could not be loaded: there is no such module; run in"
+    ):
         registry.load_plugin("absent_plugin")
     (tmp_path / "my_model.py").write_text("")
     with pytest.raises(RegistryError, match=r"there is no such module \(did you mean 'my_model'\?\)"):
