@@ -58,7 +58,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    # A path in a .pth file is searched for packages, but its own .pth files, such as our editable install, are not read.
+    # The folder named in a .pth file is searched for packages; its own .pth files (our editable install) are not read.
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     options = ["--no-deps", "--no-index", "--quiet", "--force-reinstall"]
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *options, str(wheel)]

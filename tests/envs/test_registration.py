@@ -17,10 +17,10 @@ import pytest
 def test_either_order_of_imports(imports: str) -> None:
     program = (
         f"import sys; {imports}\n"
-        "print(gymnasium.make('qrl.envs:qrl/OneWayDoors-v0', layout='corridor').spec.id, gymnasium.registry is not None)"
+        "print(gymnasium.make('qrl.envs:qrl/OneWayDoors-v0', layout='corridor').spec.id)"
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
-    assert run.stdout == "qrl/OneWayDoors-v0 True\n", run.stderr
+    assert run.stdout == "qrl/OneWayDoors-v0\n", run.stderr
 
 
 def test_a_missing_gymnasium_is_not_hidden() -> None:
