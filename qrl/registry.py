@@ -191,8 +191,7 @@ def find(name: str) -> Registration:
         message = unknown_message("model", name, nearest_name(name, _registrations), names)
         failures = "".join(f"; {failure}" for failure in plugin_failures())
         raise RegistryError(
-            f"{message}{failures}; "
-            "a model of your own needs its plugin: install it, or name its module with --plugin"
+            f"{message}{failures}; a model of your own needs its plugin: install it, or name its module with --plugin"
         )
     return _registrations[name]
 
