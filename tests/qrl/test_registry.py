@@ -84,7 +84,12 @@ def test_a_missing_parameter_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("iqe-maxmeen", "iqe-maxmean"), ("mrn-fix", "mrn-fixed"), ("IQE_sum", "iqe-sum"), ("dot-diss", "dot-disc")],
+    [
+        ("iqe-maxmeen", "iqe-maxmean"),
+        ("mrn-fix", "mrn-fixed"),
+        ("IQE_sum", "iqe-sum"),
+        ("dot-dist-expo", "dot-dist-exp"),
+    ],
 )
 def test_unknown_names(name: str, nearest: str) -> None:
     message = rf"unknown model '{name}' \(did you mean '{nearest}'\?\); known: .*--plugin"
