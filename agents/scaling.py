@@ -1,6 +1,7 @@
 """Observations as a model sees them."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -8,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Scaling:
-    """(observation - mean) * scale, for each feature; a feature that never changes has the scale 0."""
+    """(observation - mean) * scale, per feature; a constant feature has scale 0."""
 
     mean: Tensor
     scale: Tensor
@@ -16,13 +17,21 @@ class Scaling:
     def __call__(self, observations: Tensor) -> Tensor:
         return (observations - self.mean) * self.scale
 
+    @classmethod
+    def fit(cls, observations: Tensor, standardize: bool) -> Self:
+        """Mean 0 and standard deviation 1 over the distinct states of a dataset, or the identity."""
+        if not standardize:
+            return cls(torch.zeros(observations.shape[1]), torch.ones(observations.shape[1]))
+        deviation = observations.double().std(0, correction=0)
+        # The deviation of a constant column is rounding noise, not exactly 0.
+        varies = deviation > 1e-6 * observations.abs().amax(0).clamp(min=1e-30)
+        scale = torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0)
+        return cls(observations.double().mean(0).float(), scale.float())
 
-def fit_scaling(observations: Tensor, standardize: bool) -> Scaling:
-    """Mean 0 and deviation 1 over the distinct states of a dataset, or no change."""
-    if not standardize:
-        return Scaling(torch.zeros(observations.shape[1]), torch.ones(observations.shape[1]))
-    deviation = observations.double().std(0, correction=0)
-    # A constant column's deviation is rounding noise, not exactly 0.
-    varies = deviation > 1e-6 * observations.abs().amax(0).clamp(min=1e-30)
-    scale = torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0)
-    return Scaling(observations.double().mean(0).float(), scale.float())
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor]) -> Self:
+        """From the tensors of a checkpoint."""
+        return cls(tensors["observations.mean"], tensors["observations.scale"])
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"observations.mean": self.mean, "observations.scale": self.scale}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from qrl.agents.runs.graph_training import GraphTraining
 
 from benchmarks.measure import peak_memory
-from qrl.agents.runs.graph_training import GraphTraining
 from qrl.agents.runs.settings import GraphTrainSettings
 from qrl.common.files import atomic_write
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
@@ -55,7 +55,7 @@ def search(file: Path) -> str:
     graph = read_edge_list(file)
     landmarks = np.random.default_rng(0).choice(graph.num_nodes, LANDMARKS, replace=False)
     begin = time.perf_counter()
-    Searches(graph, landmarks, apart=landmarks[:0])
+    Searches(graph, landmarks, excluded=landmarks[:0])
     return f"{time.perf_counter() - begin:.0f} s of it searching"
 
 

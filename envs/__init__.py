@@ -1,5 +1,5 @@
 """Worlds and their data. Importing this package registers the environment with Gymnasium and does nothing else."""
 
-import gymnasium
+from qrl.envs.registration import register_when_imported
 
-gymnasium.register(id="qrl/OneWayDoors-v0", entry_point="qrl.envs.one_way_doors:OneWayDoorsEnv")
+register_when_imported()

@@ -1,4 +1,4 @@
-"""The epsilon-greedy collector: many episodes at once on the transition table."""
+"""The epsilon-greedy collector: simulates blocks of episodes on the transition table."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,37 +6,38 @@ from pydantic import Field
 from tqdm import tqdm
 
 from qrl.common.settings import Settings
-from qrl.envs.dataset import ENV_ID, Dataset, Header, Spaces
+from qrl.envs.dataset import Dataset, Spaces, TrajectoryHeader
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import MOVES, OBSERVATION_DIM, load_layout
+from qrl.envs.registration import ENV_ID
 
-BLOCK = 1024  # episodes simulated together; part of what a seed means, so changing it changes every dataset
+BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
 
 
 class CollectorSettings(Settings):
     CONFIGS = "data"
 
-    layout: str = Field("six-rooms", description="name of a built-in layout, or path of a text file")
+    layout: str = Field("six-rooms", description="name of a built-in layout or path of a text file")
     trajectories: int = Field(1000, ge=1, le=10_000_000, description="number of episodes")
-    epsilon: float = Field(0.6, ge=0, le=1, description="probability of a random action; else a shortest way")
-    max_steps: int = Field(200, ge=1, le=10_000, description="step cap of an episode")
-    seed: int = Field(0, ge=0, lt=2**63, description="same seed, same data; fewer trajectories are its first ones")
+    epsilon: float = Field(0.6, ge=0, le=1, description="probability of a random action; else along a shortest path")
+    max_steps: int = Field(200, ge=1, le=10_000, description="maximum number of steps per episode")
+    seed: int = Field(0, ge=0, lt=2**63, description="random seed; fewer trajectories are a prefix of more")
 
 
 def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
-    """Simulate episodes; `progress` shows a bar when the output is a terminal."""
+    """Simulate episodes. `progress` shows a progress bar if stderr is a terminal."""
     layout = load_layout(settings.layout)
     truth = ground_truth(layout)
     truth.check_tasks()
-    blocks = range(-(-settings.trajectories // BLOCK))
-    total = len(blocks) * BLOCK
+    num_blocks = -(-settings.trajectories // BLOCK_EPISODES)
+    total = num_blocks * BLOCK_EPISODES
     with tqdm(total=total, unit=" trajectories", disable=None if progress else True, leave=False) as bar:
-        parts = []
-        for block in blocks:
-            parts.append(_simulate(truth, settings, block))
-            bar.update(BLOCK)
-    states, actions, lengths, goals, reached = (np.concatenate(part) for part in zip(*parts, strict=True))
-    made = Dataset(
+        blocks = []
+        for index in range(num_blocks):
+            blocks.append(_simulate_block(truth, settings, index))
+            bar.update(BLOCK_EPISODES)
+    states, actions, lengths, goals, reached = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    dataset = Dataset(
         observations=layout.observations,
         states=states,
         actions=actions,
@@ -44,7 +45,7 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         terminated=reached,
         truncated=~reached,
         goals=goals.astype(np.int32),
-        header=Header(
+        header=TrajectoryHeader(
             source="the epsilon-greedy collector",
             spaces=Spaces(observation_dim=OBSERVATION_DIM, num_actions=len(MOVES)),
             env_id=ENV_ID,
@@ -53,23 +54,23 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
             collector=settings.model_dump(include={"epsilon", "max_steps", "seed"}),
         ),
     )
-    return made.first(settings.trajectories)
+    return dataset.first(settings.trajectories)
 
 
-def _simulate(truth: GroundTruth, settings: CollectorSettings, block: int) -> tuple[NDArray[np.generic], ...]:
-    """One block of episodes: states, actions (both flat, episode after episode), lengths, goals, reached."""
-    # Always the whole block, whatever is kept of it: so the first n episodes do not depend on how many follow.
-    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(block,)))
-    state, goal = truth.sample_tasks(rng, BLOCK)
-    states = np.empty((settings.max_steps + 1, BLOCK), np.int32)
-    actions = np.empty((settings.max_steps, BLOCK), np.int32)
-    lengths = np.full(BLOCK, settings.max_steps)
+def _simulate_block(truth: GroundTruth, settings: CollectorSettings, index: int) -> tuple[NDArray[np.generic], ...]:
+    """Concatenated states and actions of one block of episodes, and per episode its length, goal and success."""
+    # Always a whole block, so that the first n episodes do not depend on how many follow.
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(index,)))
+    state, goal = truth.sample_tasks(rng, BLOCK_EPISODES)
+    states = np.empty((settings.max_steps + 1, BLOCK_EPISODES), np.int32)
+    actions = np.empty((settings.max_steps, BLOCK_EPISODES), np.int32)
+    lengths = np.full(BLOCK_EPISODES, settings.max_steps)
     states[0] = state
-    active = np.arange(BLOCK)
+    active = np.arange(BLOCK_EPISODES)
     for step in range(settings.max_steps):
         greedy = truth.greedy(state[active], goal[active])
         explore = rng.random(len(active)) < settings.epsilon
-        # Uniform over the allowed actions: the highest of random scores among them.
+        # The argmax of random scores is uniform over the allowed actions.
         scores = rng.random(greedy.shape)
         action = np.where(greedy | explore[:, None], scores, -1).argmax(1)
         state[active] = truth.transitions[state[active], action]

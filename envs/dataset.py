@@ -1,8 +1,8 @@
-"""Trajectories as one object and one file: distinct observations once, and integer state ids for every step."""
+"""Trajectory datasets: a table of distinct observations, and integer state ids for every step."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,32 +14,18 @@ from qrl.envs import npz
 from qrl.envs.errors import DatasetError, LayoutError
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import MOVES, Layout
-
-ENV_ID = "qrl/OneWayDoors-v0"
-FORMAT = npz.Format(
-    "qrl-trajectories",
-    1,
-    {
-        "observations": npz.Field(np.float32, 2),
-        "states": npz.Field(np.int32, 1),
-        "actions": npz.Field(np.int32, 1),
-        "offsets": npz.Field(np.int64, 1),
-        "terminated": npz.Field(np.bool_, 1),
-        "truncated": npz.Field(np.bool_, 1),
-        "goals": npz.Field(np.int32, 1),
-    },
-)
+from qrl.envs.registration import ENV_ID
 
 
 class Spaces(Settings):
-    """The spaces that the data comes from: declared, never guessed from the data."""
+    """Observation dimension and number of actions: declared, never inferred from the data."""
 
     observation_dim: int = Field(ge=1)
     num_actions: int = Field(ge=1)
 
 
-class Header(Settings):
-    """Where a dataset comes from."""
+class TrajectoryHeader(Settings):
+    """Provenance of a dataset."""
 
     source: str
     spaces: Spaces
@@ -52,12 +38,13 @@ class Header(Settings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(npz.Data):
-    """Episodes of T actions and T + 1 states each, one after the other; valid by construction.
+    """Concatenated episodes of T actions and T + 1 states each; valid by construction.
 
-    observations: (states, observation_dim), the table of distinct states; every id below is a row of it.
-    states: (transitions + episodes,); actions: (transitions,).
-    offsets: (episodes + 1,), where the actions of each episode begin.
-    terminated, truncated: (episodes,); goals: (episodes,), -1 where an episode had none.
+    observations: (states, observation_dim), the table of distinct states; state ids are its row indices.
+    states: (transitions + episodes,) state ids; actions: (transitions,).
+    offsets: (episodes + 1,), index of the first action of each episode, then the total.
+    terminated, truncated: (episodes,).
+    goals: (episodes,) state ids, -1 for episodes without a goal.
     """
 
     observations: NDArray[np.float32]
@@ -67,10 +54,22 @@ class Dataset(npz.Data):
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     goals: NDArray[np.int32]
-    header: Header
+    header: TrajectoryHeader
 
-    FORMAT = FORMAT
-    HEADER = Header
+    FORMAT = npz.Format(
+        "qrl-trajectories",
+        1,
+        {
+            "observations": npz.ArraySpec(np.float32, 2),
+            "states": npz.ArraySpec(np.int32, 1),
+            "actions": npz.ArraySpec(np.int32, 1),
+            "offsets": npz.ArraySpec(np.int64, 1),
+            "terminated": npz.ArraySpec(np.bool_, 1),
+            "truncated": npz.ArraySpec(np.bool_, 1),
+            "goals": npz.ArraySpec(np.int32, 1),
+        },
+    )
+    HEADER = TrajectoryHeader
 
     @property
     def num_episodes(self) -> int:
@@ -82,7 +81,7 @@ class Dataset(npz.Data):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(episodes,): the number of actions."""
+        """(episodes,): number of actions per episode."""
         return np.diff(self.offsets)
 
     @cached_property
@@ -93,18 +92,24 @@ class Dataset(npz.Data):
 
     @cached_property
     def sources(self) -> NDArray[np.int64]:
-        """(transitions,): where the state before each action stands in `states`; the state after it comes next."""
+        """(transitions,): index in `states` of the state before each action; the next index holds the one after."""
         return np.arange(self.num_transitions) + np.repeat(np.arange(self.num_episodes), self.lengths)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(episodes,): index in `states` of the first state of each episode."""
+        starts: NDArray[np.int64] = self.offsets[:-1] + np.arange(self.num_episodes)
+        return starts
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
-        """(episodes,): where the last state of each episode stands in `states`."""
+        """(episodes,): index in `states` of the last state of each episode."""
         ends: NDArray[np.int64] = self.offsets[1:] + np.arange(self.num_episodes)
         return ends
 
     @property
     def last_states(self) -> NDArray[np.int32]:
-        """(episodes,): the state that each episode ends in."""
+        """(episodes,): the last state of each episode."""
         return self.states[self.ends]
 
     def __repr__(self) -> str:
@@ -115,10 +120,8 @@ class Dataset(npz.Data):
             f"from {self.header.source})"
         )
 
-    # Making one from others
-
     def first(self, count: int) -> Self:
-        """The first `count` episodes: the same dataset that collecting only so many would have given."""
+        """The first `count` episodes: identical to collecting only that many."""
         if not 1 <= count <= self.num_episodes:
             raise DatasetError(f"cannot take the first {count} episodes: there are {self.num_episodes}")
         end = int(self.offsets[count])
@@ -146,29 +149,29 @@ class Dataset(npz.Data):
         layout: Layout | None = None,
         source: str = "arrays",
     ) -> Self:
-        """A dataset from a user's own data, episode after episode.
+        """Build a dataset from arrays of concatenated episodes.
 
-        observations: (transitions + episodes, dim), T + 1 rows for an episode of T actions; rows need not repeat.
-        actions: (transitions,); lengths: (episodes,), every T.
-        terminated, truncated: (episodes,), by default none and all that are not terminated.
-        goals: (episodes, dim), the goals' observations, if episodes had any.
-        layout: the layout, if the data comes from qrl/OneWayDoors-v0; its states then keep their ids.
+        observations: (transitions + episodes, dim), T + 1 rows per episode of T actions; equal rows are one state.
+        actions: (transitions,); lengths: (episodes,), the T of each episode.
+        terminated, truncated: (episodes,); default: no episode is terminated, all others are truncated.
+        goals: (episodes, dim), observations of the goals, if there are any.
+        layout: the layout, if the data comes from qrl/OneWayDoors-v0; state ids are then those of the layout.
         """
         rows = _float_table("observations", observations)
         steps = _integers("lengths", lengths)
-        taken = _integers("actions", actions)
-        flags_end = np.zeros(len(steps), bool) if terminated is None else _flags("terminated", terminated)
-        flags_cut = ~flags_end if truncated is None else _flags("truncated", truncated)
-        if len(rows) != steps.sum() + len(steps):
+        action_ids = _integers("actions", actions)
+        episodes = len(steps)
+        is_terminated = np.zeros(episodes, bool) if terminated is None else _flags("terminated", terminated, episodes)
+        is_truncated = ~is_terminated if truncated is None else _flags("truncated", truncated, episodes)
+        if len(rows) != steps.sum() + episodes:
             raise DatasetError(
-                f"observations: {len(rows):,} rows, but {len(steps):,} episodes of {steps.sum():,} actions need "
-                f"{steps.sum() + len(steps):,}, one more than actions in every episode"
+                f"observations: {len(rows):,} rows, but {episodes:,} episodes with {steps.sum():,} actions in total "
+                f"need {steps.sum() + episodes:,}: one more row than actions in every episode"
             )
-        wanted = rows[:0] if goals is None else _float_table("goals", goals)
-        if goals is not None and wanted.shape != (len(steps), rows.shape[1]):
-            raise DatasetError(f"goals: shape {wanted.shape}, but should be {(len(steps), rows.shape[1])}")
-        both = np.concatenate([rows, wanted])
-        table, inverse = np.unique(both, axis=0, return_inverse=True)
+        goal_rows = rows[:0] if goals is None else _float_table("goals", goals)
+        if goals is not None and goal_rows.shape != (episodes, rows.shape[1]):
+            raise DatasetError(f"goals: the shape is {goal_rows.shape}, but must be {(episodes, rows.shape[1])}")
+        table, inverse = np.unique(np.concatenate([rows, goal_rows]), axis=0, return_inverse=True)
         ids: NDArray[np.int32] = inverse.ravel().astype(np.int32)
         if layout is not None:
             ids = _layout_ids(table, layout)[ids]
@@ -176,12 +179,12 @@ class Dataset(npz.Data):
         return cls(
             observations=table,
             states=ids[: len(rows)],
-            actions=taken.astype(np.int32),
+            actions=action_ids.astype(np.int32),
             offsets=np.concatenate([[0], np.cumsum(steps)]),
-            terminated=flags_end,
-            truncated=flags_cut,
-            goals=ids[len(rows) :] if goals is not None else np.full(len(steps), -1, np.int32),
-            header=Header(
+            terminated=is_terminated,
+            truncated=is_truncated,
+            goals=ids[len(rows) :] if goals is not None else np.full(episodes, -1, np.int32),
+            header=TrajectoryHeader(
                 source=source,
                 spaces=Spaces.from_values(
                     {"observation_dim": rows.shape[1], "num_actions": num_actions}, "from_arrays", DatasetError
@@ -191,8 +194,6 @@ class Dataset(npz.Data):
                 layout_name=None if layout is None else layout.name,
             ),
         )
-
-    # Checks
 
     def validate(self) -> None:
         self._check_lengths()
@@ -205,7 +206,7 @@ class Dataset(npz.Data):
         if episodes == 0:
             raise DatasetError("no episodes")
         if len(self.offsets) != episodes + 1 or self.offsets[0] != 0:
-            raise DatasetError(f"offsets: {episodes:,} episodes need {episodes + 1:,} offsets that begin with 0")
+            raise DatasetError(f"offsets: {episodes:,} episodes need {episodes + 1:,} offsets, the first of them 0")
         if self.lengths.min() < 1:
             raise DatasetError(f"offsets: episode {int(self.lengths.argmin())} has no actions; leave it out")
         for name, expected in (
@@ -215,16 +216,16 @@ class Dataset(npz.Data):
             ("states", int(self.offsets[-1]) + episodes),
         ):
             if len(getattr(self, name)) != expected:
-                raise DatasetError(f"{name}: {len(getattr(self, name)):,} entries, but there should be {expected:,}")
+                raise DatasetError(f"{name}: {len(getattr(self, name)):,} entries, but must have {expected:,}")
 
     def _check_values(self) -> None:
         spaces = self.header.spaces
         if self.observations.shape[1] != spaces.observation_dim:
             raise DatasetError(
-                f"observations: {self.observations.shape[1]} columns, but the header says {spaces.observation_dim}"
+                f"observations: {self.observations.shape[1]} columns, but the header declares {spaces.observation_dim}"
             )
         if not np.isfinite(self.observations).all():
-            raise DatasetError("observations: not all are finite numbers")
+            raise DatasetError("observations: all values must be finite")
         for name, low, high in (
             ("states", 0, len(self.observations)),
             ("goals", -1, len(self.observations)),
@@ -232,7 +233,7 @@ class Dataset(npz.Data):
         ):
             values = getattr(self, name)
             if values.min() < low or values.max() >= high:
-                raise DatasetError(f"{name}: all must be from {low} to {high - 1}")
+                raise DatasetError(f"{name}: all values must be from {low} to {high - 1}")
 
     def _check_against_layout(self) -> None:
         try:
@@ -241,7 +242,7 @@ class Dataset(npz.Data):
             raise DatasetError(f"header key layout: {error}") from error
         assert layout is not None
         if self.header.spaces.num_actions != len(MOVES) or not np.array_equal(self.observations, layout.observations):
-            raise DatasetError("observations or actions are not those of the layout in the header")
+            raise DatasetError("observations or actions do not match the layout in the header")
         before, after = self.states[self.sources], self.states[self.sources + 1]
         illegal = np.flatnonzero(ground_truth(layout).transitions[before, self.actions] != after)
         if len(illegal):
@@ -251,9 +252,9 @@ class Dataset(npz.Data):
                 f"states: {len(illegal):,} transitions are impossible in the layout, "
                 f"the first in episode {episode}, step {step}"
             )
-        astray = np.flatnonzero(self.terminated & (self.last_states != self.goals))
-        if len(astray):
-            raise DatasetError(f"terminated: episode {int(astray[0])} is marked so, but does not end at its goal")
+        off_goal = np.flatnonzero(self.terminated & (self.last_states != self.goals))
+        if len(off_goal):
+            raise DatasetError(f"terminated: episode {int(off_goal[0])} is terminated but does not end at its goal")
 
 
 def _float_table(name: str, values: ArrayLike) -> NDArray[np.float32]:
@@ -262,8 +263,8 @@ def _float_table(name: str, values: ArrayLike) -> NDArray[np.float32]:
     except (ValueError, TypeError) as error:
         raise DatasetError(f"{name}: not a table of numbers ({error})") from None
     if table.ndim != 2:
-        raise DatasetError(f"{name}: must have two dimensions (rows, features), not {table.ndim}")
-    return table + np.float32(0)  # turns -0 into 0: rows are looked up by their bytes
+        raise DatasetError(f"{name}: must have 2 dimensions (rows, features), not {table.ndim}")
+    return table + np.float32(0)  # turns -0 into 0, since rows are compared as bytes
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -273,21 +274,23 @@ def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
         or not np.issubdtype(array.dtype, np.integer)
         or (array.size and np.abs(array).max() > 2**31 - 1)
     ):
-        raise DatasetError(f"{name}: must be a list of whole numbers below 2**31")
+        raise DatasetError(f"{name}: must be a 1-dimensional array of integers below 2**31")
     return array.astype(np.int64)
 
 
-def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+def _flags(name: str, values: ArrayLike, episodes: int) -> NDArray[np.bool_]:
     array = np.asarray(values)
-    if array.ndim != 1 or array.dtype != np.bool_:
-        raise DatasetError(f"{name}: must be a list of true and false, one for each episode")
+    if array.shape != (episodes,) or array.dtype != np.bool_:
+        raise DatasetError(
+            f"{name}: must be {episodes:,} booleans, one per episode, not {array.dtype} of shape {array.shape}"
+        )
     return array
 
 
 def _layout_ids(table: NDArray[np.float32], layout: Layout) -> NDArray[np.int32]:
-    """The layout's state for every row of `table`."""
-    known: dict[Any, int] = {row.tobytes(): state for state, row in enumerate(layout.observations)}
-    ids = np.array([known.get(row.tobytes(), -1) for row in table], np.int32)
+    """(rows,): the layout's state id for every row of `table`."""
+    states: dict[bytes, int] = {row.tobytes(): state for state, row in enumerate(layout.observations)}
+    ids = np.array([states.get(row.tobytes(), -1) for row in table], np.int32)
     if len(ids) and ids.min() < 0:
-        raise DatasetError(f"observations: {table[ids.argmin()][:2]}... is no state of the layout {layout.name}")
+        raise DatasetError(f"observations: {table[ids.argmin()][:2]}... is not a state of the layout {layout.name}")
     return ids

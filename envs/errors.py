@@ -1,15 +1,15 @@
-"""Errors of worlds and data."""
+"""Errors in worlds and datasets."""
 
 from qrl.common.errors import UserError
 
 
 class LayoutError(UserError):
-    """A layout that does not describe a usable world."""
+    """A layout that cannot be found or does not describe a valid world."""
 
 
 class DatasetError(UserError):
-    """A dataset that is damaged, foreign or inconsistent."""
+    """A dataset that is damaged, inconsistent or in the wrong format."""
 
 
 class WorldError(UserError):
-    """An environment, or a task in it, that cannot be planned in."""
+    """An environment or task that does not support planning."""

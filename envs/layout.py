@@ -1,7 +1,7 @@
-"""Layouts: worlds written as text, and what follows from the text alone (states, doors, observations).
+"""Layouts: worlds written as text, with the states, doors and observations derived from it.
 
-`#` wall, `.` floor, `S` floor where episodes start, `G` floor where goals lie, `^ > v <` one-way door.
-The border must be wall. States are the non-wall cells, numbered in reading order.
+`#` wall, `.` floor, `S` start, `G` goal, `^ > v <` one-way door. The border must be walls. States are the non-wall
+cells, numbered row by row.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from qrl.common.files import read_text
 from qrl.common.names import unknown_name
 from qrl.envs.errors import LayoutError
 
-# Actions, in the order of their numbers: up, right, down, left, as steps (dx, dy) with y pointing down.
+# Actions 0 to 3: up, right, down, left, as (dx, dy) with y pointing down.
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])
-DOORS = "^>v<"  # the door at index a lets action a through and blocks the opposite one
+DOORS = "^>v<"  # door a is passable by action a and blocks the opposite action
 CHARACTERS = "#.SG" + DOORS
 DOOR_SLOTS = 16
 OBSERVATION_DIM = 2 + DOOR_SLOTS
-MAX_STATES = 20_000  # the table of all-pairs distances grows with the square: 1.6 GB here
+MAX_STATES = 20_000  # the all-pairs distance table grows quadratically: 1.6 GB at this size
 
 
 def opposite(action: int) -> int:
@@ -33,9 +33,9 @@ def opposite(action: int) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """A valid layout. `text` is all there is to it; the rest is derived.
+    """A valid layout; everything is derived from `text`.
 
-    `name` only serves messages and titles, so two layouts of the same text are equal.
+    `name` appears only in messages and titles: layouts with the same text are equal.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Layout:
                     )
                 if character != "#" and (x in (1, width) or y in (1, height)):
                     raise LayoutError(
-                        f"{self.name}: {character!r} in row {y}, column {x} lies on the border; surround it by #"
+                        f"{self.name}: {character!r} in row {y}, column {x} lies on the border, which must be #"
                     )
         counts = Counter(self.text)
         for character, meaning in (("S", "start"), ("G", "goal")):
@@ -78,11 +78,11 @@ class Layout:
         doors = sum(counts[door] for door in DOORS)
         if doors > DOOR_SLOTS:
             raise LayoutError(
-                f"{self.name}: {doors} one-way doors, but an observation describes at most {DOOR_SLOTS}; use fewer"
+                f"{self.name}: {doors} one-way doors, but observations encode at most {DOOR_SLOTS}; use fewer"
             )
         states = sum(counts[character] for character in CHARACTERS) - counts["#"]
         if states > MAX_STATES:
-            raise LayoutError(f"{self.name}: {states:,} cells, but at most {MAX_STATES:,} are supported; use fewer")
+            raise LayoutError(f"{self.name}: {states:,} states, but at most {MAX_STATES:,} are supported")
 
     @property
     def width(self) -> int:
@@ -99,18 +99,18 @@ class Layout:
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
-        """(states, 2): the (x, y) of every state."""
+        """(states, 2): (x, y) of every state."""
         return np.argwhere(self.grid != "#")[:, ::-1].copy()
 
     @cached_property
     def state_ids(self) -> NDArray[np.int64]:
-        """Indexed [y, x]: the state of every cell, -1 for walls."""
+        """Indexed [y, x]: the state id of every cell, -1 for walls."""
         ids = np.full(self.grid.shape, -1)
         ids[self.cells[:, 1], self.cells[:, 0]] = np.arange(len(self.cells))
         return ids
 
     def state_at(self, x: int, y: int) -> int:
-        """The state of a cell; what is a wall or outside is refused."""
+        """The state id of a cell; walls and cells outside raise a LayoutError."""
         inside = 0 <= x < self.width and 0 <= y < self.height
         state = int(self.state_ids[y, x]) if inside else -1
         if state < 0:
@@ -136,12 +136,12 @@ class Layout:
 
     @cached_property
     def headings(self) -> NDArray[np.int64]:
-        """(states,): the action that a state's door points along, -1 where there is no door."""
+        """(states,): the action along which the door of a state points, -1 without a door."""
         return np.array([DOORS.find(character) for character in self.characters])
 
     @cached_property
     def observations(self) -> NDArray[np.float32]:
-        """(states, 18): (x, y) scaled to [-1, 1], then the headings of the layout's doors as (action + 1) / 4."""
+        """(states, 18): (x, y) scaled to [-1, 1], then the headings of all doors as (action + 1) / 4, zero-padded."""
         table = np.zeros((len(self.cells), OBSERVATION_DIM), np.float32)
         table[:, :2] = 2 * self.cells / (self.width - 1, self.height - 1) - 1
         table[:, 2 : 2 + len(self.doors)] = (self.headings[self.doors] + 1) / len(MOVES)
@@ -154,7 +154,7 @@ def builtin_layouts() -> list[str]:
 
 
 def load_layout(source: "str | Path | Layout") -> Layout:
-    """A layout from the name of a built-in one, the path of a text file, or (with line breaks) its text."""
+    """Load a layout by built-in name, by the path of a text file, or from its text (recognized by line breaks)."""
     if isinstance(source, Layout):
         return source
     if isinstance(source, str) and "\n" in source:
@@ -162,9 +162,11 @@ def load_layout(source: "str | Path | Layout") -> Layout:
     if str(source) in builtin_layouts():
         text = resources.files("qrl.envs").joinpath("layouts", f"{source}.txt").read_text("utf-8")
         return Layout(text, str(source))
-    if not Path(source).exists():
-        raise LayoutError(f"{unknown_name('layout', str(source), builtin_layouts())}; or give the path of a text file")
     try:
         return Layout(read_text(source), str(source))
     except FileError as error:
-        raise LayoutError(str(error)) from error
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise LayoutError(str(error)) from error
+    if isinstance(source, Path) or "/" in source or Path(source).suffix:
+        raise LayoutError(f"layout file {source} does not exist; built-in layouts: {', '.join(builtin_layouts())}")
+    raise LayoutError(f"{unknown_name('layout', source, builtin_layouts())}; or give the path of a text file")

@@ -1,4 +1,4 @@
-"""Minari import and export (needs the extra: pip install "qrl[minari]")."""
+"""Import from and export to Minari, an optional dependency."""
 
 import copy
 import warnings
@@ -8,20 +8,18 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, builtin_layouts, load_layout
+from qrl.envs.registration import ENV_ID
 
 
 def to_minari(dataset: Dataset, dataset_id: str) -> None:
-    """Save `dataset` among the local Minari datasets, in the form in which the goal environment would give it.
+    """Save `dataset` as a local Minari dataset, with the observations and rewards of the goal environment.
 
-    Rewards are the environment's: -1 a step, 0 on reaching the goal. Episodes without goals have plain observations.
+    The reward is -1 per step and 0 on reaching the goal. Unless all episodes have goals, observations are plain arrays.
     """
-    minari = _minari()
-    _check_id(minari, dataset_id)
-    if dataset_id in minari.list_local_datasets():
-        raise DatasetError(f"the Minari dataset {dataset_id} exists already; choose another id or delete that one")
+    minari = check_export(dataset_id)
     box = spaces.Box(-np.inf, np.inf, (dataset.header.spaces.observation_dim,), np.float32)
     with_goals = bool((dataset.goals >= 0).all())
     keys = ("observation", "achieved_goal", "desired_goal")
@@ -30,7 +28,7 @@ def to_minari(dataset: Dataset, dataset_id: str) -> None:
         spec = copy.deepcopy(gymnasium.spec(ENV_ID))
         spec.kwargs = {"layout": dataset.layout.text}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Minari asks for an author, a link and so on
+        warnings.simplefilter("ignore", UserWarning)  # Minari warns about missing metadata
         minari.create_dataset_from_buffers(
             dataset_id,
             buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
@@ -40,6 +38,15 @@ def to_minari(dataset: Dataset, dataset_id: str) -> None:
             description=f"{dataset!r}, exported by qrl",
             algorithm_name=dataset.header.source,
         )
+
+
+def check_export(dataset_id: str) -> Any:
+    """Check that a dataset can be exported under this id; returns the module `minari`."""
+    minari = _import_minari()
+    _check_id(minari, dataset_id)
+    if dataset_id in minari.list_local_datasets():
+        raise DatasetError(f"the Minari dataset {dataset_id} already exists; choose another id or delete it")
+    return minari
 
 
 def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any:
@@ -62,27 +69,29 @@ def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any
 
 
 def from_minari(dataset_id: str) -> Dataset:
-    """A local Minari dataset with Discrete actions and flat observations, alone or in the Dict of goal environments."""
-    minari = _minari()
+    """Import a local Minari dataset with Discrete actions and flat observations (or a goal environment's Dict)."""
+    minari = _import_minari()
     _check_id(minari, dataset_id)
     if dataset_id not in minari.list_local_datasets():
         local = ", ".join(sorted(minari.list_local_datasets())) or "none"
-        raise DatasetError(f"no local Minari dataset {dataset_id}; local ones: {local}. Get it with: minari download")
+        raise DatasetError(
+            f"no local Minari dataset {dataset_id} (local ones: {local}); get it with: minari download {dataset_id}"
+        )
     stored = minari.load_dataset(dataset_id)
     actions, observations = stored.action_space, stored.observation_space
     in_dict = isinstance(observations, spaces.Dict)
     flat = observations.spaces.get("observation") if in_dict else observations
     if not isinstance(actions, spaces.Discrete) or actions.start != 0:
-        raise DatasetError(f"{dataset_id}: its actions are {actions}; only Discrete actions from 0 can be used")
+        raise DatasetError(f"{dataset_id}: the action space is {actions}; only Discrete from 0 is supported")
     if not isinstance(flat, spaces.Box) or len(flat.shape) != 1:
         raise DatasetError(
-            f"{dataset_id}: its observations are {observations}; only a one-dimensional Box can be used, "
-            "or a Dict with one as 'observation'"
+            f"{dataset_id}: the observation space is {observations}; only a one-dimensional Box is supported, "
+            "or a Dict with one under 'observation'"
         )
     with_goals = in_dict and "desired_goal" in observations.spaces
     episodes = list(stored.iterate_episodes())
     if not episodes or not all(len(episode.actions) for episode in episodes):
-        raise DatasetError(f"{dataset_id}: no episodes, or some without a single action")
+        raise DatasetError(f"{dataset_id}: there are no episodes, or some have no actions")
     rows = [episode.observations["observation"] if in_dict else episode.observations for episode in episodes]
     return Dataset.from_arrays(
         np.concatenate(rows),
@@ -98,7 +107,7 @@ def from_minari(dataset_id: str) -> Dataset:
 
 
 def _layout(spec: Any) -> Layout | None:
-    """The layout of our own environment's data; other environments have none. Never a file that the data names."""
+    """The layout of qrl/OneWayDoors-v0 data, else None. Never reads a file named by the dataset."""
     if spec is None or spec.id != ENV_ID:
         return None
     source = str(spec.kwargs.get("layout", "six-rooms"))
@@ -110,13 +119,13 @@ def _layout(spec: Any) -> Layout | None:
 def _check_id(minari: Any, dataset_id: str) -> None:
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
-    except ValueError as error:
-        raise DatasetError(f"{dataset_id!r} is no Minari id such as one-way-doors/six-rooms-v0 ({error})") from None
+    except (ValueError, TypeError):  # TypeError: no version
+        raise DatasetError(f"{dataset_id!r} is not a Minari id such as one-way-doors/six-rooms-v0") from None
 
 
-def _minari() -> Any:
+def _import_minari() -> Any:
     try:
         import minari
     except ImportError:
-        raise DatasetError('Minari is not installed; install it with: pip install "qrl[minari]"') from None
+        raise DatasetError("Minari is not installed; in the checkout, run: pip install -e '.[minari]'") from None
     return minari

@@ -1,7 +1,7 @@
-"""Our data files: `.npz` with named, typed arrays, a JSON header, and a hash over both.
+"""The data file format: `.npz` with named, typed arrays, a JSON header, and a hash over both.
 
-Reading never runs code and never trusts the file: every member's name, type and size is checked against the bytes
-that are really there before memory is taken for it.
+Reading never runs code and never trusts the file: the name, dtype and size of every member are checked against the
+bytes on disk before memory is allocated.
 """
 
 import hashlib
@@ -22,30 +22,39 @@ from qrl.common.settings import Settings
 from qrl.envs.errors import DatasetError
 
 _HEADER = "header"
+# A member name flagged as UTF-8 may not be.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    UnicodeDecodeError,
+)
 
 
-class Field(NamedTuple):
-    """What an array of a file must be."""
+class ArraySpec(NamedTuple):
+    """Required dtype and number of dimensions of an array in a file."""
 
     dtype: DTypeLike
     ndim: int
 
 
 class Format(NamedTuple):
-    """A kind of file: its name and version, written into the header, and its arrays."""
+    """A file format: its name and version, both written into the header, and its arrays."""
 
     name: str
     version: int
-    fields: Mapping[str, Field]
+    specs: Mapping[str, ArraySpec]
 
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class Data(ABC):
-    """Base of data that is kept in such a file: a dataclass with a field for each array, and a header.
+    """Base class of data stored in one file: a dataclass with one field per array, and a header.
 
-    Its `validate` raises a DatasetError at the first thing that does not fit, so that invalid data does not exist.
+    `validate` raises a DatasetError at the first inconsistency, so every instance is valid.
     """
 
     FORMAT: ClassVar[Format]
@@ -53,11 +62,11 @@ class Data(ABC):
     header: Any
 
     def __post_init__(self) -> None:
-        for name, field in self.FORMAT.fields.items():
+        for name, spec in self.FORMAT.specs.items():
             array = getattr(self, name)
-            if array.dtype != field.dtype or array.ndim != field.ndim:
+            if array.dtype != spec.dtype or array.ndim != spec.ndim:
                 raise DatasetError(
-                    f"{name}: must be {field.ndim}-dimensional {np.dtype(field.dtype)}, "
+                    f"{name}: must be {spec.ndim}-dimensional {np.dtype(spec.dtype)}, "
                     f"not {array.ndim}-dimensional {array.dtype}"
                 )
         self.validate()
@@ -67,19 +76,19 @@ class Data(ABC):
 
     @property
     def arrays(self) -> Arrays:
-        return {name: getattr(self, name) for name in self.FORMAT.fields}
+        return {name: getattr(self, name) for name in self.FORMAT.specs}
 
     @cached_property
     def content_hash(self) -> str:
-        """As in the file: identifies the data together with its header."""
+        """The hash stored in the file; identifies the data together with its header."""
         return content_hash(self.FORMAT, self.header.model_dump(), self.arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        header, arrays = read(path, cls.FORMAT)
-        checked = cls.HEADER.from_values(header, f"{path}: header", DatasetError)
+        values, arrays = read(path, cls.FORMAT)
+        header = cls.HEADER.from_values(values, f"{path}: header", DatasetError)
         try:
-            return cls(**arrays, header=checked)  # type: ignore[call-arg]
+            return cls(**arrays, header=header)  # type: ignore[call-arg]
         except DatasetError as error:
             raise DatasetError(f"{path}: {error}") from error
 
@@ -87,9 +96,9 @@ class Data(ABC):
         write(path, self.FORMAT, self.header.model_dump(), self.arrays)
 
 
-def content_hash(kind: Format, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of everything that a file holds."""
-    digest = hashlib.sha256(_to_json(_with_format(kind, header)))
+def content_hash(file_format: Format, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of the header and all arrays."""
+    digest = hashlib.sha256(_to_json(_with_format(file_format, header)))
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -97,69 +106,69 @@ def content_hash(kind: Format, header: Mapping[str, Any], arrays: Mapping[str, N
     return digest.hexdigest()
 
 
-def write(path: str | Path, kind: Format, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file atomically; the same content gives the same bytes."""
-    full = {**_with_format(kind, header), "content_hash": content_hash(kind, header, arrays)}
+def write(path: str | Path, file_format: Format, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a file atomically. Equal content yields identical bytes."""
+    full = {**_with_format(file_format, header), "content_hash": content_hash(file_format, header, arrays)}
     members: dict[str, Any] = {_HEADER: np.frombuffer(_to_json(full), np.uint8), **arrays}
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **members)
 
 
-def read(path: str | Path, kind: Format) -> tuple[dict[str, Any], Arrays]:
-    """The header (without format and hash) and the arrays of a file, each checked."""
+def read(path: str | Path, file_format: Format) -> tuple[dict[str, Any], Arrays]:
+    """Read and check the header (without format and hash) and the arrays of a file."""
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            header = _read_header(path, archive, kind)
-            arrays = {name: _read_array(path, archive, name, field) for name, field in kind.fields.items()}
-            expected = {f"{name}.npy" for name in (_HEADER, *kind.fields)}
+            header = _read_header(path, archive, file_format)
+            arrays = {name: _read_array(path, archive, name, spec) for name, spec in file_format.specs.items()}
+            expected = {f"{name}.npy" for name in (_HEADER, *file_format.specs)}
             if set(archive.namelist()) != expected or len(archive.namelist()) != len(expected):
-                raise DatasetError(f"{path}: holds other parts than {', '.join(sorted(expected))}")
+                raise DatasetError(f"{path}: contains members other than {', '.join(sorted(expected))}")
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, RuntimeError, NotImplementedError) as error:
+    except _ZIP_ERRORS as error:
         raise DatasetError(
-            f"{path} is damaged or not a {kind.name} file ({error}); copy or collect it again"
+            f"{path} is damaged or not a {file_format.name} file ({error}); copy it or collect the data again"
         ) from error
     recorded = header.pop("content_hash", None)
-    if content_hash(kind, header, arrays) != recorded:
+    if content_hash(file_format, header, arrays) != recorded:
         raise DatasetError(
-            f"{path}: the content does not match the hash in its header: the file was changed or damaged; "
-            "copy or collect it again"
+            f"{path}: the content does not match the hash in its header: the file was modified or damaged; "
+            "copy it or collect the data again"
         )
     return header, arrays
 
 
-def _read_header(path: Path, archive: zipfile.ZipFile, kind: Format) -> dict[str, Any]:
+def _read_header(path: Path, archive: zipfile.ZipFile, file_format: Format) -> dict[str, Any]:
     if f"{_HEADER}.npy" not in archive.namelist():
-        raise DatasetError(f"{path} is not a {kind.name} file: it has no header")
-    raw = _read_array(path, archive, _HEADER, Field(np.uint8, 1))
+        raise DatasetError(f"{path} is not a {file_format.name} file: it has no header")
+    raw = _read_array(path, archive, _HEADER, ArraySpec(np.uint8, 1))
     try:
-        header = json.loads(raw.tobytes(), parse_constant=_refuse)
+        header = json.loads(raw.tobytes(), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{path}: its header is not JSON ({error})") from error
-    if not isinstance(header, dict) or header.get("format") != kind.name:
-        found = header.get("format") if isinstance(header, dict) else header
-        raise DatasetError(f"{path} is not a {kind.name} file: its header says {found!r}")
-    if header.get("format_version") != kind.version:
+        raise DatasetError(f"{path}: the header is not valid JSON ({error})") from error
+    if not isinstance(header, dict) or header.get("format") != file_format.name:
+        name = header.get("format") if isinstance(header, dict) else header
+        raise DatasetError(f"{path} is not a {file_format.name} file: its header says {name!r}")
+    if header.get("format_version") != file_format.version:
         raise DatasetError(
             f"{path} has format version {header.get('format_version')!r}, but this release of qrl reads version "
-            f"{kind.version}; use the release that wrote it, or collect the data again"
+            f"{file_format.version}; use the release that wrote it, or collect the data again"
         )
     del header["format"], header["format_version"]
     return header
 
 
-def _read_array(path: Path, archive: zipfile.ZipFile, name: str, field: Field) -> NDArray[Any]:
+def _read_array(path: Path, archive: zipfile.ZipFile, name: str, spec: ArraySpec) -> NDArray[Any]:
     try:
         info = archive.getinfo(f"{name}.npy")
     except KeyError:
         raise DatasetError(f"{path}: the array {name!r} is missing") from None
-    # Stored, not compressed: so no member can claim more bytes than the file has.
+    # Members are stored uncompressed, so none can legitimately be larger than the file.
     if info.compress_type != zipfile.ZIP_STORED:
-        raise DatasetError(f"{path}: the array {name!r} is compressed, which this format does not use")
+        raise DatasetError(f"{path}: the array {name!r} is compressed; this format stores arrays uncompressed")
     if info.file_size > path.stat().st_size:
-        raise DatasetError(f"{path}: the array {name!r} claims {info.file_size:,} bytes, more than the whole file has")
+        raise DatasetError(f"{path}: the array {name!r} claims {info.file_size:,} bytes, more than the file has")
     with archive.open(info) as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -170,26 +179,26 @@ def _read_array(path: Path, archive: zipfile.ZipFile, name: str, field: Field) -
             shape, fortran_order, dtype = read_header(file)
         except (ValueError, KeyError, TypeError) as error:
             raise DatasetError(f"{path}: the array {name!r} is not in NumPy's format ({error})") from error
-        if dtype != np.dtype(field.dtype) or len(shape) != field.ndim or fortran_order:
+        if dtype != np.dtype(spec.dtype) or len(shape) != spec.ndim or fortran_order:
             raise DatasetError(
-                f"{path}: the array {name!r} must be {field.ndim}-dimensional {np.dtype(field.dtype)} in C order, "
+                f"{path}: the array {name!r} must be {spec.ndim}-dimensional {np.dtype(spec.dtype)} in C order, "
                 f"but is {len(shape)}-dimensional {dtype}"
             )
         size = math.prod(shape) * dtype.itemsize
         if min(shape) < 0 or size != info.file_size - file.tell():
             raise DatasetError(
                 f"{path}: the array {name!r} declares the shape {shape}, {size:,} bytes, "
-                f"but {info.file_size - file.tell():,} bytes are there"
+                f"but {info.file_size - file.tell():,} bytes are stored"
             )
         return np.frombuffer(file.read(), dtype).reshape(shape)
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not allowed in JSON")
 
 
-def _with_format(kind: Format, header: Mapping[str, Any]) -> dict[str, Any]:
-    return {**header, "format": kind.name, "format_version": kind.version}
+def _with_format(file_format: Format, header: Mapping[str, Any]) -> dict[str, Any]:
+    return {**header, "format": file_format.name, "format_version": file_format.version}
 
 
 def _to_json(header: Mapping[str, Any]) -> bytes:

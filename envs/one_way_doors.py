@@ -1,4 +1,4 @@
-"""The environment qrl/OneWayDoors-v0: a MiniGrid world of rooms joined by one-way doors, with goals."""
+"""The goal-conditioned environment qrl/OneWayDoors-v0: a MiniGrid world of rooms connected by one-way doors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,15 +26,15 @@ _DOOR_TYPE = "one_way_door"
 
 
 def minigrid_direction(action: int) -> int:
-    """MiniGrid counts directions clockwise from right, our actions clockwise from up."""
+    """MiniGrid numbers directions clockwise from right, actions are numbered clockwise from up."""
     return (action - 1) % len(MOVES)
 
 
 class OneWayDoor(WorldObj):
-    """A cell that may be entered and left in any direction but against its arrow; green where the goal lies on it."""
+    """A cell that blocks moves against its arrow, both into and out of it; green if it is the goal."""
 
     def __init__(self, heading: int, is_goal: bool = False) -> None:
-        # WorldObj accepts only types in this table, and tiles are cached by their numbers in it.
+        # WorldObj accepts only types in this table, and tiles are cached by their index in it.
         if _DOOR_TYPE not in OBJECT_TO_IDX:
             OBJECT_TO_IDX[_DOOR_TYPE] = index = max(OBJECT_TO_IDX.values()) + 1
             IDX_TO_OBJECT[index] = _DOOR_TYPE
@@ -52,7 +52,7 @@ class OneWayDoor(WorldObj):
         return kind, color, self.heading
 
     def render(self, r: NDArray[np.uint8]) -> None:
-        """A dark arrow that fills a coloured tile, so that it still reads at 16 pixels."""
+        """A dark arrow that fills a colored tile, legible at 16 pixels."""
         fill_coords(r, point_in_rect(0, 1, 0, 1), COLORS[self.color])
         theta = 0.5 * np.pi * minigrid_direction(self.heading)
         for shape in (point_in_rect(0.1, 0.5, 0.38, 0.62), point_in_triangle((0.45, 0.12), (0.92, 0.5), (0.45, 0.88))):
@@ -64,11 +64,11 @@ def _mission() -> str:
 
 
 class OneWayDoorsEnv(MiniGridEnv):
-    """Walk to a goal cell, at a cost of 1 a step, through doors that open one way only.
+    """Reach a goal cell through one-way doors, with reward -1 per step and 0 on reaching the goal.
 
-    `layout`: a built-in name, the path of a text file, the text itself or a `Layout` (see `envs.layout`).
-    Actions: 0 up, 1 right, 2 down, 3 left. Observations: see `Layout.observations`, in the Dict of goal environments.
-    `reset(options={"start": (x, y), "goal": (x, y)})` fixes the task or a part of it; what is not fixed is drawn.
+    `layout`: a built-in name, the path of a text file, the text itself or a `Layout` (see `qrl.envs.layout`).
+    Actions: 0 up, 1 right, 2 down, 3 left. Observations: a goal environment's Dict of rows of `Layout.observations`.
+    `reset(options={"start": (x, y), "goal": (x, y)})` fixes the start, the goal or both; the rest is sampled.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class OneWayDoorsEnv(MiniGridEnv):
             height=self.layout.height,
             max_steps=max_steps,
             render_mode=render_mode,
-            highlight=False,  # the agent sees everything, so there is no field of view to show
+            highlight=False,  # fully observable, so there is no field of view to show
             tile_size=tile_size,
         )
         self.action_space = spaces.Discrete(len(MOVES))
@@ -100,7 +100,7 @@ class OneWayDoorsEnv(MiniGridEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        # Not MiniGrid's own reset, which would draw the grid before the task is known.
+        # Not MiniGrid's reset, which would generate the grid before the task is known.
         gymnasium.Env.reset(self, seed=seed)
         start, goal = self._choose_task(options or {})
         self.agent_pos = tuple(self.layout.cells[start].tolist())
@@ -115,22 +115,22 @@ class OneWayDoorsEnv(MiniGridEnv):
     def _choose_task(self, options: dict[str, Any]) -> tuple[int, int]:
         unknown = set(options) - {"start", "goal"}
         if unknown:
-            raise UserError(f"reset options: unknown {sorted(unknown)}; use 'start' and 'goal'")
-        fixed = {key: self._state_of(key, position) for key, position in options.items()}
+            raise UserError(f"reset options: unknown keys {sorted(unknown)}; use 'start' and 'goal'")
+        fixed = {key: self._parse_cell(key, position) for key, position in options.items()}
         starts, goals = self.layout.starts, self.layout.goals
         if not fixed:
-            drawn = self.truth.sample_tasks(self.np_random, 1)
-            return int(drawn[0][0]), int(drawn[1][0])
+            task = self.truth.sample_tasks(self.np_random, 1)
+            return int(task[0][0]), int(task[1][0])
         start, goal = fixed.get("start"), fixed.get("goal")
         if start is None:
-            start = self._draw("start", starts[np.isfinite(self.truth.distances[starts, goal]) & (starts != goal)])
+            start = self._sample("start", starts[np.isfinite(self.truth.distances[starts, goal]) & (starts != goal)])
         if goal is None:
-            goal = self._draw("goal", goals[np.isfinite(self.truth.distances[start, goals]) & (goals != start)])
+            goal = self._sample("goal", goals[np.isfinite(self.truth.distances[start, goals]) & (goals != start)])
         if start == goal:
             raise UserError(f"reset options: start and goal are both {options['start']}; choose different cells")
         return start, goal
 
-    def _state_of(self, key: str, position: Sequence[int]) -> int:
+    def _parse_cell(self, key: str, position: Sequence[int]) -> int:
         try:
             x, y = (int(value) for value in position)
         except (TypeError, ValueError):
@@ -140,10 +140,10 @@ class OneWayDoorsEnv(MiniGridEnv):
         except LayoutError as error:
             raise UserError(f"reset options: {key}: {error}") from None
 
-    def _draw(self, key: str, choices: NDArray[np.int64]) -> int:
-        if not len(choices):
-            raise UserError(f"reset options: there is no {key} with a way from start to goal; fix both or another cell")
-        return int(self.np_random.choice(choices))
+    def _sample(self, key: str, states: NDArray[np.int64]) -> int:
+        if not len(states):
+            raise UserError(f"reset options: no {key} to sample, as the goal would be unreachable; choose another cell")
+        return int(self.np_random.choice(states))
 
     def _gen_grid(self, width: int, height: int) -> None:
         self.grid = Grid(width, height)
@@ -162,9 +162,9 @@ class OneWayDoorsEnv(MiniGridEnv):
         self.step_count += 1
         self.agent_dir = minigrid_direction(action)
         x, y = self.agent_pos
-        ahead = (x + int(MOVES[action, 0]), y + int(MOVES[action, 1]))
-        if not self._blocked(self.grid.get(x, y), self.grid.get(*ahead), action):
-            self.agent_pos = ahead
+        target = (x + int(MOVES[action, 0]), y + int(MOVES[action, 1]))
+        if not self._blocked(self.grid.get(x, y), self.grid.get(*target), action):
+            self.agent_pos = target
         if self.render_mode == "human":
             self.render()
         observation = self.gen_obs()
@@ -179,17 +179,17 @@ class OneWayDoorsEnv(MiniGridEnv):
         )
 
     @staticmethod
-    def _blocked(here: WorldObj | None, ahead: WorldObj | None, action: int) -> bool:
-        if ahead is not None and not ahead.can_overlap():
+    def _blocked(origin: WorldObj | None, target: WorldObj | None, action: int) -> bool:
+        if target is not None and not target.can_overlap():
             return True
-        return any(isinstance(cell, OneWayDoor) and cell.blocks(action) for cell in (here, ahead))
+        return any(isinstance(cell, OneWayDoor) and cell.blocks(action) for cell in (origin, target))
 
     def gen_obs(self) -> Observation:
         table = self.layout.observations
-        here, goal = self._state_at(self.agent_pos), self._state_at(self.goal_pos)
+        state, goal = self._state_at(self.agent_pos), self._state_at(self.goal_pos)
         return {
-            "observation": table[here].copy(),
-            "achieved_goal": table[here].copy(),
+            "observation": table[state].copy(),
+            "achieved_goal": table[state].copy(),
             "desired_goal": table[goal].copy(),
         }
 
@@ -202,7 +202,7 @@ class OneWayDoorsEnv(MiniGridEnv):
         success = state == goal
         return {"is_success": success, "success": success, "state": state, "goal": goal, "steps": self.step_count}
 
-    # The three functions of goal environments, for one observation (18,) or batches of them (..., 18).
+    # The interface of goal environments, for one observation (18,) or a batch (..., 18).
 
     def compute_reward(self, achieved_goal: NDArray[Any], desired_goal: NDArray[Any], info: Any) -> NDArray[np.float32]:
         """0 on the goal, -1 elsewhere."""
@@ -212,15 +212,16 @@ class OneWayDoorsEnv(MiniGridEnv):
         self, achieved_goal: NDArray[Any], desired_goal: NDArray[Any], info: Any
     ) -> NDArray[np.bool_]:
         """Whether the goal is reached."""
-        return np.equal(achieved_goal, desired_goal).all(-1)
+        reached: NDArray[np.bool_] = np.equal(achieved_goal, desired_goal).all(-1)
+        return reached
 
     def compute_truncated(
         self, achieved_goal: NDArray[Any], desired_goal: NDArray[Any], info: Any
     ) -> NDArray[np.bool_]:
-        """Whether the step cap ends the episode short of the goal.
+        """Whether the episode ends at the step limit without reaching the goal.
 
-        `info`: one info, a sequence of them, or the dict of arrays that vector environments give.
+        `info`: one info, a sequence of infos, or the dict of arrays returned by vector environments.
         """
-        steps = info["steps"] if isinstance(info, Mapping) else [each["steps"] for each in info]
+        steps = info["steps"] if isinstance(info, Mapping) else [step_info["steps"] for step_info in info]
         terminated = self.compute_terminated(achieved_goal, desired_goal, info)
         return np.logical_and(np.greater_equal(steps, self.max_steps), ~terminated)

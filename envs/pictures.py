@@ -1,4 +1,4 @@
-"""Maps of a layout: walls, one-way doors, and a value for every state."""
+"""Maps of a layout: walls, one-way doors, and one value per state."""
 
 from pathlib import Path
 from typing import Any
@@ -24,41 +24,41 @@ _WALL = ListedColormap(["0.35"])
 
 
 def draw_map(ax: Axes, layout: Layout, values: NDArray[Any], **image: Any) -> AxesImage:
-    """Draw one value for every state (NaN: white) between walls and doors; `image` goes to imshow."""
+    """Draw one value per state (NaN: white) with walls and doors; `image` is passed to imshow."""
     grid = np.full(layout.grid.shape, np.nan)
     grid[layout.cells[:, 1], layout.cells[:, 0]] = values
-    drawn = ax.imshow(grid, **image)
+    colors = ax.imshow(grid, **image)
     ax.imshow(np.where(layout.state_ids < 0, 0.0, np.nan), cmap=_WALL)
     for door in layout.doors:
         x, y = layout.cells[door]
         dx, dy = MOVES[layout.headings[door]] * 0.4
         ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="black", lw=1.2))
         arrow = {"arrowstyle": "-|>", "color": "black", "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
-        # The white rim keeps the arrow readable on dark values.
+        # A white outline keeps the arrow readable on dark values.
         arrow["path_effects"] = [withStroke(linewidth=4, foreground="white")]
         ax.annotate("", xy=(x + dx, y + dy), xytext=(x - dx, y - dy), arrowprops=arrow)
     ax.set_xticks([])
     ax.set_yticks([])
-    return drawn
+    return colors
 
 
 def coverage_picture(dataset: Dataset, path: str | Path) -> None:
-    """Two maps: how often each state was acted in, and how many of its actions were tried."""
+    """Draw two maps: number of steps taken in each state, and number of distinct actions taken there."""
     layout = dataset.layout
     if layout is None:
-        raise DatasetError("coverage cannot be drawn: the dataset has no layout, so its states have no place on a map")
+        raise DatasetError("coverage cannot be drawn: the dataset has no layout that maps states to cells")
     counts = visits(dataset)
     steps, tried = counts.sum(1), (counts > 0).sum(1)
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    drawn = draw_map(left, layout, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
+    colors = draw_map(left, layout, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
     left.set_title("steps taken in each state (white: none)")
-    figure.colorbar(drawn, ax=left, shrink=0.8, format=FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    figure.colorbar(colors, ax=left, shrink=0.8, format=FuncFormatter(lambda value, _: f"{value:,.0f}"))
     actions = counts.shape[1]
     shades = {"cmap": colormaps["viridis"].resampled(actions), "vmin": 0.5, "vmax": actions + 0.5}
-    drawn = draw_map(right, layout, np.where(tried, tried, np.nan), **shades)
-    right.set_title("how many of the four actions were tried (white: none)")
-    figure.colorbar(drawn, ax=right, shrink=0.8, ticks=range(1, actions + 1))
+    colors = draw_map(right, layout, np.where(tried, tried, np.nan), **shades)
+    right.set_title("distinct actions taken in each state (white: none)")
+    figure.colorbar(colors, ax=right, shrink=0.8, ticks=range(1, actions + 1))
     figure.suptitle(f"{layout.name}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
     save_figure(figure, path)
 

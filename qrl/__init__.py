@@ -4,30 +4,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qrl.agents.api import load
+    from qrl.agents.api import collect, evaluate, load, train
+    from qrl.agents.evaluation.metrics import register_metric
+    from qrl.agents.runs.run import Run
     from qrl.registry import list_q_models, make_q_model, register_head, register_q_model
     from qrl.spec import QModelSpec
 
 __version__ = "0.2.0"
-__all__ = ["QModelSpec", "__version__", "list_q_models", "load", "make_q_model", "register_head", "register_q_model"]
+__all__ = [
+    "QModelSpec",
+    "Run",
+    "__version__",
+    "collect",
+    "evaluate",
+    "list_q_models",
+    "load",
+    "make_q_model",
+    "register_head",
+    "register_metric",
+    "register_q_model",
+    "train",
+]
 
 _HOMES = {
-    "QModelSpec": "qrl.spec",
-    "list_q_models": "qrl.registry",
-    "load": "qrl.agents.api",
-    "make_q_model": "qrl.registry",
-    "register_head": "qrl.registry",
-    "register_q_model": "qrl.registry",
+    "qrl.agents.api": ("collect", "evaluate", "load", "train"),
+    "qrl.agents.evaluation.metrics": ("register_metric",),
+    "qrl.agents.runs.run": ("Run",),
+    "qrl.registry": ("list_q_models", "make_q_model", "register_head", "register_q_model"),
+    "qrl.spec": ("QModelSpec",),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that importing qrl is instant and does not import torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'qrl' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    for module, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(module), name)
+            return value
+    raise AttributeError(f"module 'qrl' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

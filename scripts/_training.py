@@ -2,101 +2,130 @@
 
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from qrl.agents.runs.settings import RunSettings, differences
-from qrl.common.commands import add_settings_arguments, new_parser
+from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, new_parser
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
-    from qrl.agents.runs.run_folder import RunFolder
-    from qrl.agents.runs.training_run import Training
+    from qrl.agents.runs.problems import Problem
+    from qrl.agents.runs.run import Run
+
+PLAIN_SECONDS = 30  # between lines of progress without a terminal
 
 
-def training_command(
-    name: str, description: str | None, settings: type[RunSettings], kind: str, argv: Sequence[str] | None
-) -> int:
-    """Train what `kind`, a class given as module:name, makes of the settings."""
-    args = _parser(name, description, settings).parse_intermixed_args(argv)
+def training_command(problem: "Problem", description: str | None, argv: Sequence[str] | None) -> int:
+    """Start or resume a run of the problem's command, and train it to its end."""
+    args = _parser(problem, description, argv).parse_intermixed_args(argv)
+    from qrl.agents.runs.run import Run
 
-    from qrl.registry import load_plugin
-
-    for module in args.plugin:
-        load_plugin(module)
-    module, _, attribute = kind.partition(":")
-    training: type[Training] = getattr(import_module(module), attribute)
     if args.resume is not None:
-        _check_unchanged(args, settings)
-        folder, made = training.resume(args.resume)
+        run = Run.resume(args.resume, _changes(problem, args), problem.command)
     else:
-        wanted = settings.load(args.config, args.overrides)
+        settings = problem.settings.load(args.config, args.overrides)
         if args.dry_run:
             from qrl.agents.runs.dry_run import dry_run
 
-            print(dry_run(training.prepare(wanted)))
+            print(dry_run(Run.prepare(settings, init=args.init)))
             return 0
-        folder, made = training.start(wanted, args.force)
-    for notice in made.notices:
+        run = Run.start(settings, force=args.force, init=args.init)
+    for notice in problem.notices(run.settings, run.dataset):
         print(f"note: {notice}", file=sys.stderr)
-    return _run(name, folder, made)
+    return _train(run)
 
 
-def _parser(name: str, description: str | None, settings: type[RunSettings]) -> ArgumentParser:
-    parser = new_parser(name, description)
-    parser.add_argument("--resume", metavar="RUN", help="go on with this run, from its last checkpoint")
-    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be trained and how long it would take")
-    parser.add_argument("--force", action="store_true", help="delete the run that is in the folder")
-    add_settings_arguments(parser, settings)
-    measured = "\n".join(f"  {name:<24} {meaning}" for name, meaning in settings.EVALUATED.items())
+def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | None) -> Parser:
+    from qrl.agents.evaluation.metrics import columns, help_lines
+
+    parser = new_parser(problem.command, description)
+    add = parser.add_argument
+    add(
+        "--resume",
+        metavar="RUN",
+        help="continue this run from its last checkpoint; with dataset=FILE where its data has moved, and with larger "
+        "learner.epochs or learner.min_steps to extend it: the learning rate then follows the longer cosine",
+    )
+    add("--init", metavar="RUN", help="start from the weights and the observation scaling of this run")
+    add("--dry-run", action="store_true", help="show what would be trained and how long it would take")
+    add("--force", action="store_true", help="delete the run that is in the folder")
+    add_plugin_argument(parser, argv)
+    add_settings_arguments(parser, problem.settings)
+    scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
     parser.epilog = (
-        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{measured}"
+        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{help_lines(scored)}"
     )
     return parser
 
 
-def _run(command: str, folder: "RunFolder", made: "Training") -> int:
+def _changes(problem: "Problem", args: Namespace) -> dict[str, Any]:
+    """The settings given beside --resume."""
+    if args.force or args.dry_run or args.init is not None:
+        raise ConfigError("--resume continues a run as it is: leave out --force, --dry-run and --init")
+    if args.config is None and not args.overrides:
+        return {}
+    from qrl.agents.runs.model import resolve
+
+    settings = problem.settings.load(args.config, args.overrides)
+    return _chosen(resolve(settings).model_dump(), settings.model_dump(exclude_unset=True))
+
+
+def _chosen(values: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
+    """Those of the nested `values` whose keys occur in `keys`."""
+    return {
+        key: _chosen(values[key], inner) if isinstance(inner, dict) and isinstance(values[key], dict) else values[key]
+        for key, inner in keys.items()
+    }
+
+
+def _train(run: "Run") -> int:
     from tqdm import tqdm
 
-    from qrl.agents.runs.training_run import train
-
-    received: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: received.append(number))
-    first, last = made.learner.step, made.learner.num_steps
-    print(f"training {made.settings.model.name} in {folder.path}, steps {first} to {last}")
-    if made.settings.compile == "on" and first < last:
-        print("kernels are compiled at their first use: in seconds where they are cached, else in up to a minute")
+    learner = run.trainer.learner
+    first, last = learner.steps_done, learner.num_steps
+    print(f"training {run.settings.model.name} in {run.path}, steps {first} to {last}", flush=True)
+    if run.settings.compile == "on" and first < last:
+        print("kernels are compiled on first use: seconds where they are cached, otherwise up to a minute", flush=True)
     shown: dict[str, str] = {}
-    with tqdm(total=last, initial=first, unit=" steps", disable=None) as bar:
-        for row in train(folder, made, stop=lambda: bool(received)):
-            shown |= {key: f"{row[key]:.4g}" for key in ("loss", *made.evaluated[:1]) if key in row}
-            bar.update(int(row["step"]) - bar.n)
+    keys = ("loss", *run.problem.scored(run.dataset)[:1])
+    start = line = time.monotonic()
+    with _stop_signals() as received, tqdm(total=last, initial=first, unit=" steps", disable=None) as bar:
+        for row in run.train(stop=lambda: bool(received)):
+            shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}
+            step = int(row["step"])
+            bar.update(step - bar.n)
             bar.set_postfix(shown)
-    if received and made.learner.step < last:
-        print(f"stopped at step {made.learner.step}; go on with: {command} --resume {folder.path}")
+            now = time.monotonic()
+            if bar.disable and now - line >= PLAIN_SECONDS:
+                line = now
+                minutes = (now - start) / (step - first) * (last - step) / 60
+                scores = "".join(f", {key} {value}" for key, value in shown.items())
+                print(f"step {step} of {last}{scores}; about {minutes:.1f} minutes left", flush=True)
+    if received and learner.steps_done < last:
+        print(f"stopped at step {learner.steps_done}; continue with: {run.problem.command} --resume {run.path}")
         return 128 + received[0]
-    print(f"complete: {folder.path}" + "".join(f", {key} {value}" for key, value in shown.items()))
+    print(f"complete: {run.path}" + "".join(f", {key} {value}" for key, value in shown.items()))
     return 0
 
 
-def _check_unchanged(args: Namespace, settings: type[RunSettings]) -> None:
-    """Settings beside --resume must be those of the run."""
-    if args.force or args.dry_run:
-        raise ConfigError("--resume goes on with a run as it is: leave out --force and --dry-run")
-    if args.config is None and not args.overrides:
-        return
-    from qrl.agents.runs.run_folder import RunFolder
-    from qrl.agents.runs.training_run import resolve
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM, to stop after the current step; a second SIGINT interrupts at once."""
+    received: list[int] = []
 
-    saved = RunFolder.existing(args.resume).read_config()
-    wanted = settings.load(args.config, args.overrides)
-    given = wanted.model_dump(exclude_unset=True)
-    changed = differences(saved, resolve(wanted).model_dump(), given)
-    if changed:
-        raise ConfigError(
-            f"--resume {args.resume} cannot change settings: {'; '.join(changed)}; leave them out, or start a new run"
-        )
+    def receive(number: int, _: FrameType | None) -> None:
+        if received and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        received.append(number)
+        print("\nstopping after this step, with a checkpoint; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

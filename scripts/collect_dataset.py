@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 
 from qrl.common.commands import add_settings_arguments, command, new_parser
-from qrl.common.errors import ConfigError
-from qrl.common.files import check_output
-from qrl.envs.collector import CollectorSettings, collect
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
+    # Imported here, so that an interrupt during slow imports is handled.
+    from qrl.common.errors import ConfigError
+    from qrl.common.files import check_output
+    from qrl.envs.collector import CollectorSettings, collect
+
     parser = new_parser("collect-dataset", __doc__)
     parser.add_argument("out", metavar="OUT.npz", help="file to write")
     parser.add_argument("--force", action="store_true", help="overwrite OUT.npz if it exists")
-    parser.add_argument("--from-minari", metavar="ID", help="import this local Minari dataset in place of collecting")
+    parser.add_argument("--from-minari", metavar="ID", help="import this local Minari dataset instead of collecting")
     add_settings_arguments(parser, CollectorSettings)
     args = parser.parse_intermixed_args(argv)
 
@@ -25,6 +27,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         dataset = from_minari(args.from_minari)
     else:
-        raise ConfigError("--from-minari takes the data as it is: leave out --config and key=value")
+        raise ConfigError("--from-minari imports a dataset unchanged; remove --config and key=value")
     dataset.save(out)
     print(f"wrote {out}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")

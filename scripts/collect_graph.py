@@ -1,19 +1,21 @@
-"""Make data of shortest-path distances: of a random graph, or of an edge list as SNAP has them."""
+"""Create a dataset of shortest-path distances from a random graph or a SNAP edge list."""
 
 from collections.abc import Sequence
 
 from qrl.common.commands import add_settings_arguments, command, new_parser
-from qrl.common.errors import ConfigError
-from qrl.common.files import check_output
-from qrl.envs.graphs.collector import GraphSettings, collect_graph
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
+    # Imported here, so that an interrupt during slow imports is handled.
+    from qrl.common.errors import ConfigError
+    from qrl.common.files import check_output
+    from qrl.envs.graphs.collector import GraphSettings, collect_graph
+
     parser = new_parser("collect-graph", __doc__)
     parser.add_argument("out", metavar="OUT.npz", help="file to write")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT.npz if it exists")
-    parser.add_argument("--picture", metavar="FILE.png", help="random graphs: draw the matrix of distances")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT.npz and FILE.png if they exist")
+    parser.add_argument("--picture", metavar="FILE.png", help="random graphs: plot the distance matrix")
     add_settings_arguments(parser, GraphSettings)
     args = parser.parse_intermixed_args(argv)
 
@@ -22,14 +24,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.picture is not None:
         check_output(args.picture, ".png", args.force)
         if settings.kind == "edge-list":
-            raise ConfigError("--picture shows all distances of a small random graph: leave it out with kind=edge-list")
+            raise ConfigError("--picture plots all distances of a random graph; remove it for kind=edge-list")
     dataset = collect_graph(settings)
     dataset.save(out)
     header = dataset.header
     print(f"wrote {out}: {dataset}")
-    print(f"pairs without a way: {', '.join(f'{share:.1%} in {name}' for name, share in header.unreachable.items())}")
+    fractions = ", ".join(f"{fraction:.1%} in {split}" for split, fraction in header.unreachable.items())
+    print(f"unreachable pairs: {fractions}")
     if header.self_loops or header.repeated_edges:
-        print(f"left out: {header.self_loops:,} self-loops, {header.repeated_edges:,} repeated edges")
+        print(f"dropped: {header.self_loops:,} self-loops, {header.repeated_edges:,} repeated edges")
     if args.picture is not None:
         from qrl.envs.graphs.pictures import distances_picture
 

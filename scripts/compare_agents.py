@@ -1,6 +1,6 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run.
+The results also go into the TensorBoard of each run. Runs on data without a layout get tables only.
 """
 
 import sys
@@ -8,45 +8,48 @@ from collections.abc import Sequence
 
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
-from qrl.common.files import check_output
-from qrl.scripts._planning import add_planning_arguments, prepare
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
+    from qrl.common.files import check_output
+    from qrl.scripts._planning import add_planning_arguments, check_planning_arguments
+
     parser = new_parser("compare-agents", __doc__)
     parser.add_argument("out", metavar="REPORT.html", help="file to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
-    add_planning_arguments(parser)
+    add_planning_arguments(parser, argv)
     args = parser.parse_args(argv)
     out = check_output(args.out, ".html", args.force)
-    prepare(args)
+    check_planning_arguments(args)
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.report import write_report
-    from qrl.agents.evaluation.summary import text_table
-    from qrl.agents.runs.trained_run import TrainedRun
+    from qrl.agents.evaluation.tables import text_table
+    from qrl.agents.evaluation.trained_agent import TrainedAgent
 
-    runs = [TrainedRun.open(run, seed=args.seed) for run in args.runs]
-    first = runs[0].dataset
-    if first.layout is None:
-        raise ConfigError(f"{args.runs[0]}: its dataset has no layout to draw; score it with evaluate-planning")
-    for run in runs:
-        if run.dataset.content_hash != first.content_hash:
+    agents = [TrainedAgent.open(run, seed=args.seed) for run in args.runs]
+    dataset = agents[0].dataset
+    for trained in agents:
+        if trained.dataset.content_hash != dataset.content_hash:
             raise ConfigError(
-                f"{run.folder.path} was trained on other data than {args.runs[0]}; compare like with like"
+                f"{trained.run.path} was trained on other data than {args.runs[0]}; compare runs on the same data"
             )
-    if len({run.name for run in runs}) < len(runs):
+    if len({trained.name for trained in agents}) < len(agents):
         raise ConfigError("two of the runs have the same name; rename a folder, so that the table can tell them apart")
-    evaluator = Evaluator(first, args.protocol, args.episodes, args.seed)
-    evaluator.check_play(goal=args.goal)
-    subjects = [evaluator.agent(run.agent, run.name) for run in runs]
-    results = [evaluator.score(subject) for subject in [*subjects, *evaluator.references()]]
-    for notice in [*(notice for run in runs for notice in run.notices), *evaluator.notices]:
+    evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed)
+    if evaluator.truth is not None or args.goal is not None:
+        evaluator.check_play(goal=args.goal)
+    subjects = [trained.subject(evaluator) for trained in agents]
+    evaluations = [trained.evaluate(evaluator, references=False) for trained in agents]
+    references = [evaluator.score(reference) for reference in evaluator.references()]
+    results = [*(evaluation.results for evaluation in evaluations), *references]
+    notices = list(dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices))
+    for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))
-    write_report(out, runs, evaluator, subjects, results, args.goal)
+    write_report(out, agents, evaluator, subjects, results, notices, args.goal)
     print(f"wrote {out.absolute()}")
-    for run, result in zip(runs, results, strict=False):
-        run.log(result)
+    for trained, evaluation in zip(agents, evaluations, strict=True):
+        trained.log(evaluation.results)

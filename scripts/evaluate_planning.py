@@ -1,81 +1,84 @@
-"""Plan with a trained agent and score it: success, causes of failure, and its distances against the truth.
+"""Plan with a trained agent and score it: success, causes of failure, and its distances against the exact ones.
 
 The results of a run on its own data and world also go into its TensorBoard.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, keys_help
-from qrl.common.commands import command, new_parser
+from qrl.common.commands import Parser, command, new_parser
 from qrl.common.errors import ConfigError
-from qrl.common.files import atomic_write, check_output
-from qrl.scripts._planning import add_planning_arguments, cell, prepare
 
 if TYPE_CHECKING:
     from qrl.agents.evaluation.evaluator import Evaluator, Subject
+    from qrl.agents.evaluation.results import Evaluation
 
 
-def _parser() -> ArgumentParser:
+def _parser(argv: Sequence[str] | None) -> Parser:
+    from qrl.agents.evaluation.results import PICTURES, REFERENCES, keys_help
+    from qrl.scripts._planning import add_planning_arguments, grid_cell
+
     parser = new_parser("evaluate-planning", __doc__)
     add = parser.add_argument
     add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not")
-    add("--checkpoint", metavar="FILE", help="a checkpoint of the run, in place of its last one")
-    add("--reference", choices=list(REFERENCES), help="evaluate this in place of RUN; needs --dataset")
-    add("--dataset", metavar="FILE", help="dataset to evaluate on, in place of the run's own")
+    add("--checkpoint", metavar="FILE", help="a checkpoint that the run kept, instead of its last one")
+    add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
+    add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
     add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there")
     add("--gif", metavar="FILE", help="one task as a GIF")
-    add("--start", type=cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
+    add("--start", type=grid_cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
     add("--json", metavar="FILE", help="write all results, with the keys below")
-    add_planning_arguments(parser)
+    add_planning_arguments(parser, argv)
     parser.epilog = f"keys of the JSON (null: does not exist):\n{keys_help()}"
     return parser
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
-    args = _parser().parse_args(argv)
+    args = _parser(argv).parse_args(argv)
     _check_arguments(args)
-    prepare(args)
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
-    from qrl.agents.evaluation.summary import align, by_distance, text_table
+    from qrl.agents.evaluation.tables import align, rows_by_distance, text_table
+    from qrl.agents.evaluation.trained_agent import TrainedAgent
     from qrl.agents.planning.rollouts import open_env
-    from qrl.agents.runs.trained_run import TrainedRun, evaluation_of
     from qrl.envs.dataset import Dataset
 
     trained = None
     if args.reference is None:
-        trained = TrainedRun.open(args.run, args.checkpoint, args.dataset, args.seed)
+        trained = TrainedAgent.open(args.run, args.checkpoint, args.dataset, args.seed)
     dataset = trained.dataset if trained else Dataset.load(args.dataset)
     frames = {} if args.gif is None else {"render_mode": "rgb_array"}
     env = None if args.env is None else open_env(args.env, **frames)
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
-    if args.gif is not None:
-        evaluator.check_play(args.start, args.goal)
-    elif args.goal is not None:
-        evaluator.goal_state(args.goal)
-    subject = evaluator.agent(trained.agent, trained.name) if trained else evaluator.reference(args.reference)
-    results = evaluator.score(subject)
-    beside = [evaluator.score(other) for other in evaluator.references() if other.name != args.reference]
-    evaluation = evaluation_of(evaluator, results, trained, beside)
+    _check_drawable(args, evaluator)
+    subject = trained.subject(evaluator) if trained else evaluator.reference(args.reference)
+    if trained:
+        evaluation = evaluator.evaluate(subject, notices=trained.notices, **trained.origin)
+    else:
+        evaluation = evaluator.evaluate(subject)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
-    print(text_table([results, *beside]))
-    rows = by_distance(results)
+    print(text_table([evaluation.results, *evaluation.references]))
+    rows = rows_by_distance(evaluation.results)
     if rows:
         print(f"\n{align(rows)}")
     _write(args, evaluator, subject, evaluation)
     if trained and args.dataset is args.env is args.checkpoint is None and evaluator.protocol is not None:
-        trained.log(results)
+        trained.log(evaluation.results)
 
 
 def _check_arguments(args: Namespace) -> None:
+    from qrl.agents.evaluation.results import PICTURES
+    from qrl.common.files import check_output
+    from qrl.scripts._planning import check_planning_arguments
+
+    check_planning_arguments(args)
     if (args.run is None) == (args.reference is None):
         raise ConfigError("name either the folder of a training run or --reference")
     if args.reference is not None and args.dataset is None:
@@ -95,19 +98,28 @@ def _check_arguments(args: Namespace) -> None:
             check_output(Path(args.pictures) / name, ".png", args.force)
 
 
-def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: Evaluation) -> None:
+def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
+    """Refuse pictures that cannot be drawn before anything is computed."""
+    if args.gif is not None:
+        evaluator.check_play(args.start, args.goal)
+    elif args.goal is not None:
+        evaluator.goal_state(args.goal)
+    if args.pictures is not None and evaluator.truth is None:
+        raise ConfigError("--pictures: there is nothing to draw, because the dataset has no layout; leave it out")
+
+
+def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: "Evaluation") -> None:
     if args.json is not None:
+        from qrl.common.files import atomic_write
+
         with atomic_write(args.json) as file:
-            file.write(evaluation.model_dump_json(indent=2).encode())
+            file.write(evaluation.to_json().encode())
         print(f"wrote {args.json}")
     if args.pictures is not None:
         from qrl.agents.evaluation.pictures import evaluation_pictures
 
-        drawn = evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal)
-        for path in drawn:
+        for path in evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal):
             print(f"wrote {path}")
-        if not drawn:
-            print("note: there is nothing to draw without a layout", file=sys.stderr)
     if args.gif is not None:
         from qrl.agents.planning.rollouts import save_gif
 

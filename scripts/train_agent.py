@@ -1,12 +1,13 @@
-"""Train a Q-model offline on a dataset, from settings; stop it at any time and resume it exactly."""
+"""Train a Q-model offline on a dataset; stop it at any time and resume it bit-exactly."""
 
 from collections.abc import Sequence
 
-from qrl.agents.runs.settings import TrainSettings
 from qrl.common.commands import command
-from qrl.scripts._training import training_command
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
-    return training_command("train-agent", __doc__, TrainSettings, "qrl.agents.runs.training:AgentTraining", argv)
+    from qrl.agents.runs.problems import PROBLEMS
+    from qrl.scripts._training import training_command
+
+    return training_command(PROBLEMS["train-agent"], __doc__, argv)

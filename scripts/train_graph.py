@@ -1,14 +1,13 @@
-"""Fit a model to the distances of a directed graph; stop it at any time and resume it exactly."""
+"""Fit a model to the distances of a directed graph; stop it at any time and resume it bit-exactly."""
 
 from collections.abc import Sequence
 
-from qrl.agents.runs.settings import GraphTrainSettings
 from qrl.common.commands import command
-from qrl.scripts._training import training_command
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
-    return training_command(
-        "train-graph", __doc__, GraphTrainSettings, "qrl.agents.runs.graph_training:GraphTraining", argv
-    )
+    from qrl.agents.runs.problems import PROBLEMS
+    from qrl.scripts._training import training_command
+
+    return training_command(PROBLEMS["train-graph"], __doc__, argv)

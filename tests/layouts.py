@@ -1,4 +1,4 @@
-"""Layouts for tests: a few small ones, and random ones for hypothesis."""
+"""Layouts for tests: the built-in ones, a small one, and a hypothesis strategy."""
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ TWO_CELLS = "####\n#SG#\n####"
 
 @st.composite
 def layouts(draw: st.DrawFn, max_side: int = 6) -> Layout:
-    """Any valid layout: walls, floors, doors, starts and goals anywhere inside the border."""
+    """Valid layouts with walls, floor, doors, starts and goals anywhere inside the border."""
     width, height = draw(st.integers(1, max_side)), draw(st.integers(1, max_side))
     assume(width * height >= 2)
     cell = st.sampled_from("###....SSGG" + DOORS)

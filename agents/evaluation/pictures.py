@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: distance maps with greedy arrows, estimates against the truth, success by distance."""
+"""Pictures of an evaluation: distance maps with greedy arrows, estimates against exact steps, success by distance."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from qrl.agents.evaluation.diagnostics import reachable_pairs, seen_goals
-from qrl.agents.evaluation.evaluator import Cell, Evaluator, Subject
-from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, Results
+from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
+from qrl.agents.evaluation.measurements import reachable_goals, seen_goals
+from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, Results, Row
 from qrl.agents.planning.planner import Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
@@ -33,24 +33,24 @@ _ARROW: dict[str, Any] = {
 
 
 def evaluation_pictures(
-    evaluator: Evaluator, subject: Subject, evaluation: Evaluation, folder: Path, goal: Cell | None = None
+    evaluator: Evaluator, subject: Subject, evaluation: Evaluation, folder: Path, goal: GridCell | None = None
 ) -> list[Path]:
-    """All pictures that can be made of an evaluation; `goal` is that of the distance map."""
+    """All pictures that can be drawn of an evaluation; `goal` is that of the distance map."""
     distance_map, estimates, success = (folder / name for name in PICTURES)
-    made = []
+    paths = []
     truth = evaluator.truth
     if truth is not None and subject.steps is not None:
-        made = [distance_map, estimates]
+        paths = [distance_map, estimates]
         distance_maps(subject, truth, evaluator.goal_state(goal), distance_map)
         estimates_picture(subject, truth, evaluator.dataset, estimates)
-    if evaluation.success_by_distance:
-        made.append(success)
-        success_picture([evaluation, *evaluation.references.values()], success)
-    return made
+    if evaluation.results.success_by_distance:
+        paths.append(success)
+        success_picture([evaluation.results, *evaluation.references], success)
+    return paths
 
 
 def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | Path) -> None:
-    """Learned and true distance from every state to a goal and their difference, with the greedy actions."""
+    """Learned and exact distance from every state to a goal and their difference, with the greedy actions."""
     assert subject.steps is not None
     assert isinstance(subject.policy, TablePolicy)
     elsewhere = np.arange(len(truth.distances)) != goal
@@ -72,12 +72,12 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure.colorbar(drawn, ax=left, shrink=0.75, label="steps to the goal")
     drawn = draw_map(middle, truth.layout, shown, **scale)
     _draw_policy(middle, truth, optimal.table[:, goal], goal, finite)
-    middle.set_title("true" + ("" if finite.all() else " (white: no way)"))
+    middle.set_title("exact" + ("" if finite.all() else " (white: unreachable)"))
     figure.colorbar(drawn, ax=middle, shrink=0.75, label="steps to the goal")
     drawn = draw_map(right, truth.layout, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
     _draw_goal(right, truth, goal)
-    right.set_title(f"{source} - true (mean {np.nanmean(difference):+.1f} steps)")
-    figure.colorbar(drawn, ax=right, shrink=0.75, label="red: estimated too long, blue: too short")
+    right.set_title(f"{source} - exact (mean {np.nanmean(difference):+.1f} steps)")
+    figure.colorbar(drawn, ax=right, shrink=0.75, label="red: overestimated, blue: underestimated")
     x, y = truth.layout.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.layout.name}")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
@@ -90,13 +90,13 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
     following = truth.transitions[states, actions]
     following[goal] = goal
     end = states
-    for _ in states:  # long enough to be on a loop, or at the goal
+    for _ in states:  # long enough to be in a loop, or at the goal
         end = following[end]
     lost = end != goal
     loops = np.isin(states, end[lost])
     x, y = truth.layout.cells.T
     move = MOVES[actions] * 0.62
-    # The arrow of a door shows already where it leads to.
+    # The arrow of the door itself already shows where it leads.
     through_door = actions == truth.layout.headings
     moving = drawn & (states != goal) & (following != states) & ~(through_door & ~lost)
     for chosen, colour, width in (
@@ -126,7 +126,7 @@ def _legend() -> list[Line2D]:
 
     return [
         entry(r"$\rightarrow$", "white", "greedy action that leads to the goal", 13),
-        entry(r"$\rightarrow$", _LOST, "that never does", 13),
+        entry(r"$\rightarrow$", _LOST, "one that never does", 13),
         entry(r"$\Rightarrow$", _LOST, "inside a loop", 15),
         entry("X", _LOST, "move blocked by a wall or door"),
         entry(r"$\rightarrow$", "black", "one-way door: never passable against its arrow", 13),
@@ -134,10 +134,10 @@ def _legend() -> list[Line2D]:
 
 
 def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, path: str | Path) -> None:
-    """Estimated against true steps to the goal, for pairs seen and unseen in the data."""
+    """Estimated against exact steps to the goal, for pairs seen and unseen in the data."""
     assert subject.steps is not None
     exact = oracle_steps(truth)
-    reachable = reachable_pairs(exact)
+    reachable = reachable_goals(exact)
     seen = seen_goals(dataset)
     top = 1.25 * float(exact[reachable].max())
     figure = Figure(figsize=(12, 5.4), layout="constrained")
@@ -146,17 +146,17 @@ def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, pa
     ):
         _draw_density(ax, exact[chosen], subject.steps[chosen], top)
         ax.set_title(f"{chosen.sum():,} pairs {title} within a trajectory of the data")
-        ax.set_xlabel("true steps to the goal")
+        ax.set_xlabel("exact steps to the goal")
     figure.axes[0].set_ylabel("estimated steps to the goal")
     figure.axes[0].legend(loc="upper left")
-    figure.suptitle(f"{subject.name}: estimates against the truth, for every state, action and goal")
+    figure.suptitle(f"{subject.name}: estimates against exact steps, for every state, action and goal")
     save_figure(figure, path)
 
 
 def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
     longest = int(exact.max()) if len(exact) else 1
     bins = (np.arange(longest + 2) - 0.5, np.linspace(-1, top, 120))
-    estimate = np.clip(estimate, -1, top)  # what lies beyond the picture is drawn on its edge
+    estimate = np.clip(estimate, -1, top)  # beyond the picture: drawn on its edge
     if len(exact):
         *_, image = ax.hist2d(exact, estimate, bins=bins, norm=LogNorm(), cmap="Blues")
         ax.figure.colorbar(image, ax=ax, label="pairs")
@@ -166,36 +166,42 @@ def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.flo
         ax.plot(values, middle, color="#d95f02", lw=2, label="median")
         ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")
         ax.plot(values, high, color="#d95f02", lw=1, ls=":")
-    ax.plot([0, longest], [0, longest], color="black", lw=1, label="truth")
+    ax.plot([0, longest], [0, longest], color="black", lw=1, label="exact")
     ax.set_ylim(-1, top)
 
 
 def success_picture(results: Sequence[Results], path: str | Path) -> None:
-    """Success rate by the true distance of the tasks, a line for each planner."""
+    """Success rate by the exact distance of the tasks, a line per planner."""
     figure = Figure(figsize=(9.5, 5), layout="constrained")
     ax = figure.subplots()
-    for each in results:
-        buckets = each.success_by_distance
+    for result in results:
+        rows = result.success_by_distance
         style: dict[str, Any] = {"lw": 2.2, "marker": "o"}
-        if each.name in REFERENCES:
-            style = REFERENCE_STYLES[each.name]
-        middle = [(bucket.low + bucket.high) / 2 for bucket in buckets]
-        label = f"{each.name} ({each.success_rate:.3f})"
-        ax.plot(middle, [bucket.success_rate for bucket in buckets], label=label, **style)
-    longest = max(results, key=lambda each: len(each.success_by_distance)).success_by_distance
+        if result.name in REFERENCES:
+            style = REFERENCE_STYLES[result.name]
+        label = f"{result.name} ({result.success_rate:.3f})"
+        ax.plot([_middle(row) for row in rows], [row["success_rate"] or 0 for row in rows], label=label, **style)
+    longest = max(results, key=lambda result: len(result.success_by_distance)).success_by_distance
     ax.set_xticks(
-        [(bucket.low + bucket.high) / 2 for bucket in longest],
-        [f"{bucket.low}-{bucket.high}\n({bucket.tasks:,})" for bucket in longest],
+        [_middle(row) for row in longest],
+        [f"{row['low']}-{row['high']}\n({row['tasks']:,})" for row in longest],
     )
     ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel("true distance from start to goal (number of tasks)")
+    ax.set_xlabel("exact distance from start to goal (number of tasks)")
     ax.set_ylabel("success rate (in brackets: over all tasks)")
     ax.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     save_figure(figure, path)
 
 
-# The oracle is drawn on top and thin: others often lie below it.
+def _middle(row: Row) -> float:
+    low, high = row["low"], row["high"]
+    assert low is not None
+    assert high is not None
+    return (low + high) / 2
+
+
+# The oracle is thin and on top: other lines often lie below it.
 REFERENCE_STYLES: dict[str, dict[str, Any]] = {
     "oracle": {"lw": 1, "ls": ":", "color": "black", "zorder": 5},
     "random": {"lw": 1.4, "ls": "--", "marker": ".", "color": "0.6"},

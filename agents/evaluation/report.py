@@ -1,4 +1,4 @@
-"""One HTML page that compares trained agents: tables and pictures inside, nothing to fetch."""
+"""One self-contained HTML page that compares trained agents with tables and pictures."""
 
 import base64
 import html
@@ -8,14 +8,16 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from qrl.agents.evaluation.evaluator import Cell, Evaluator, Subject
+from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.pictures import distance_maps, estimates_picture, success_picture
 from qrl.agents.evaluation.results import REFERENCES, Results
-from qrl.agents.evaluation.summary import by_distance, summary
+from qrl.agents.evaluation.tables import TextRow, results_rows, rows_by_distance
+from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.planning.rollouts import save_gif
-from qrl.agents.runs.trained_run import TrainedRun
 from qrl.common.files import atomic_write, read_text
 from qrl.envs.card import card
+from qrl.envs.ground_truth import GroundTruth
 from qrl.envs.pictures import coverage_picture
 
 _STYLE = """
@@ -32,114 +34,131 @@ figure { margin: 1.2em 0 } figcaption { color: #555 } pre { background: #f4f4f4;
 
 def write_report(
     path: str | Path,
-    runs: Sequence[TrainedRun],
+    agents: Sequence[TrainedAgent],
     evaluator: Evaluator,
     subjects: Sequence[Subject],
     results: Sequence[Results],
-    goal: Cell | None = None,
+    notices: Sequence[str] = (),
+    goal: GridCell | None = None,
 ) -> None:
-    """`subjects`: the agents of the `runs`, in that order; `results`: theirs, then those of the references."""
+    """`subjects`: of the `agents`, in that order; `results`: theirs, then those of the references.
+
+    Without a layout there are no maps and no tasks to show: the page then has the tables only.
+    """
+    truth = evaluator.truth
+    title = f"Planning in {truth.layout.name}" if truth is not None else "Learned distances"
     with TemporaryDirectory() as folder:
-        page = _page(Path(folder), runs, evaluator, subjects, results, goal)
+        parts = [
+            f"<h1>{_escape(title)}</h1>",
+            *_introduction(evaluator, notices),
+            "<h2>Results</h2>",
+            _table("", [result.name for result in results], results_rows(results)),
+            _glossary(results),
+            *_success(Path(folder), results),
+        ]
+        for trained, subject, result in zip(agents, subjects, results, strict=False):
+            step = f"{trained.checkpoint.step:,}"
+            parts.append(f"<h2>{_escape(trained.name)}</h2>")
+            parts.append(f"<p>Model {_escape(trained.checkpoint.model_name)} after {step} training steps.</p>")
+            if truth is not None:
+                parts += _agent(Path(folder), evaluator, truth, subject, result, goal)
+        parts += [*_data(Path(folder), evaluator), *_settings(evaluator, agents)]
+    meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head = f"<head>{meta}<title>{_escape(title)}</title><style>{_STYLE}</style></head>"
+    body = "\n".join(parts)
+    page = f'<!doctype html>\n<html lang="en">{head}\n<body>\n{body}\n</body></html>\n'
     with atomic_write(path) as file:
         file.write(page.encode())
 
 
-def _page(
-    folder: Path,
-    runs: Sequence[TrainedRun],
-    evaluator: Evaluator,
-    subjects: Sequence[Subject],
-    results: Sequence[Results],
-    goal: Cell | None,
-) -> str:
-    dataset, truth = evaluator.dataset, evaluator.truth
-    assert truth is not None
-    layout = truth.layout
-    notices = [*(notice for run in runs for notice in run.notices), *evaluator.notices]
-    parts = [
-        f"<h1>Planning in {_escape(layout.name)}</h1>",
-        f"<p>{_tasks(evaluator)} An agent plans greedily: in each state it takes the action after which it expects the "
-        f"fewest steps to the goal, for at most {evaluator.max_steps} steps.</p>",
-        *(f"<p><b>Note:</b> {_escape(notice)}.</p>" for notice in notices),
-        "<h2>Results</h2>",
-        _table("", [each.name for each in results], summary(results)),
-        _reading(),
-        "<h2>Success by distance</h2>",
-    ]
-    success_picture(results, folder / "success.png")
-    parts.append(_figure(folder / "success.png", "How often tasks succeed, by the true distance of start and goal."))
-    start_state, goal_state = evaluator.task(None, goal)
-    for run, subject, result in zip(runs, subjects, results, strict=False):
-        parts.append(f"<h2>{_escape(run.name)}</h2>")
-        parts.append(f"<p>Model {_escape(run.checkpoint.model_name)} after {run.checkpoint.step:,} training steps.</p>")
-        distance_maps(subject, truth, goal_state, folder / "map.png")
-        parts.append(_figure(folder / "map.png", _MAP))
-        estimates_picture(subject, truth, dataset, folder / "estimates.png")
-        parts.append(_figure(folder / "estimates.png", _ESTIMATES))
-        (title, columns), *rows = by_distance(result)
-        parts.append(_table(title, columns, rows))
-        episode = evaluator.play(subject.policy, goal=goal)
-        save_gif(episode, folder / "task.gif")
-        end = "reached the goal" if episode.success else f"failed ({episode.cause})"
-        exact = truth.distances[start_state, goal_state]
-        task = f"of {exact:.0f} steps by the shortest way" if np.isfinite(exact) else "without any way"
-        caption = f"A task {task}: {end} after {len(episode.actions)} steps."
-        parts.append(_figure(folder / "task.gif", caption))
-    coverage_picture(dataset, folder / "coverage.png")
-    parts += [
-        "<h2>The data</h2>",
-        _definitions(card(dataset)),
-        _figure(folder / "coverage.png", "What the data has seen of the world. Framed arrows are one-way doors."),
-        "<h2>Settings</h2>",
-        f"<p>Evaluated by the {evaluator.protocol} protocol with seed {evaluator.seed}. Of each run: all settings of "
-        "training, then the versions that it was made with.</p>",
-    ]
-    for run in runs:
-        settings = f"{read_text(run.folder.config)}\n{read_text(run.folder.facts)}"
-        parts.append(f"<details><summary>{_escape(run.name)}</summary><pre>{_escape(settings)}</pre></details>")
-    title = f"Planning in {_escape(layout.name)}"
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    body = "\n".join(parts)
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n'
+def _introduction(evaluator: Evaluator, notices: Sequence[str]) -> list[str]:
+    parts = [f"<p><b>Note:</b> {_escape(notice)}.</p>" for notice in notices]
+    if evaluator.protocol is None:
+        return parts
+    tasks = f"All {len(evaluator.starts):,} tasks: every start with every goal that is reachable from it."
+    if evaluator.protocol == "paper":
+        tasks = f"{evaluator.episodes} sampled tasks, stepped in the environment."
+    greedy = (
+        "An agent plans greedily: in each state it takes the action after which it expects the fewest steps to the "
+        f"goal, for at most {evaluator.max_steps} steps."
     )
+    return [f"<p>{tasks} {greedy}</p>", *parts]
+
+
+def _success(folder: Path, results: Sequence[Results]) -> list[str]:
+    if not any(result.success_by_distance for result in results):
+        return []
+    success_picture(results, folder / "success.png")
+    caption = "Success rate by the exact distance from start to goal."
+    return ["<h2>Success by distance</h2>", _figure(folder / "success.png", caption)]
+
+
+def _agent(
+    folder: Path, evaluator: Evaluator, truth: GroundTruth, subject: Subject, result: Results, goal: GridCell | None
+) -> list[str]:
+    """The pictures of one agent in a layout."""
+    start_state, goal_state = evaluator.task(None, goal)
+    parts = []
+    if subject.steps is not None:
+        distance_maps(subject, truth, goal_state, folder / "map.png")
+        estimates_picture(subject, truth, evaluator.dataset, folder / "estimates.png")
+        parts += [_figure(folder / "map.png", _MAP), _figure(folder / "estimates.png", _ESTIMATES)]
+    rows = rows_by_distance(result)
+    if rows:
+        (title, columns), *body = rows
+        parts.append(_table(title, columns, body))
+    episode = evaluator.play(subject.policy, goal=goal)
+    save_gif(episode, folder / "task.gif")
+    end = "reached the goal" if episode.success else f"failed ({episode.cause})"
+    exact = truth.distances[start_state, goal_state]
+    task = f"with a shortest path of {exact:.0f} steps" if np.isfinite(exact) else "with an unreachable goal"
+    return [*parts, _figure(folder / "task.gif", f"A task {task}: {end} after {len(episode.actions)} steps.")]
+
+
+def _data(folder: Path, evaluator: Evaluator) -> list[str]:
+    parts = ["<h2>The data</h2>", _definitions(card(evaluator.dataset))]
+    if evaluator.truth is not None:
+        coverage_picture(evaluator.dataset, folder / "coverage.png")
+        caption = "Coverage of the world by the data. Framed arrows are one-way doors."
+        parts.append(_figure(folder / "coverage.png", caption))
+    return parts
+
+
+def _settings(evaluator: Evaluator, agents: Sequence[TrainedAgent]) -> list[str]:
+    protocol = "" if evaluator.protocol is None else f"Evaluated by the {evaluator.protocol} protocol, "
+    parts = [
+        "<h2>Settings</h2>",
+        f"<p>{protocol}seed {evaluator.seed}. For each run: all settings of training, then where it comes from.</p>",
+    ]
+    for trained in agents:
+        settings = f"{read_text(trained.run.config)}\n{read_text(trained.run.facts)}"
+        parts.append(f"<details><summary>{_escape(trained.name)}</summary><pre>{_escape(settings)}</pre></details>")
+    return parts
 
 
 _MAP = (
-    "Left: the learned number of steps from every cell to the goal (star), with the greedy action of each cell. White "
-    "arrows lead to the goal in the end, red ones never do; thick ones are a loop, a cross is a move into a wall or "
-    "against a door. Middle: the truth. Right: their difference. Distances jump where a way is open one way only."
+    "Left: learned steps from every cell to the goal (star), with the greedy action of each cell. White arrows lead to "
+    "the goal, red ones never do; thick arrows form a loop, a cross is a move into a wall or against a door. Middle: "
+    "exact steps. Right: their difference. Distances jump at one-way doors."
 )
 _ESTIMATES = (
-    "Learned against true steps for every state, action and goal: a perfect model lies on the black line. Left: pairs "
-    "that one trajectory of the data connects; right: pairs that must be put together from several."
+    "Learned against exact steps for every state, action and goal: a perfect model lies on the black line. Left: pairs "
+    "that a single trajectory of the data connects; right: pairs that must be stitched together from several."
 )
 
 
-def _tasks(evaluator: Evaluator) -> str:
-    if evaluator.protocol == "paper":
-        return f"{evaluator.episodes} sampled tasks, stepped in the real environment."
-    return f"All {len(evaluator.starts):,} tasks: every start with every goal that can be reached from it."
-
-
-def _reading() -> str:
+def _glossary(results: Sequence[Results]) -> str:
+    """The meaning of every row that is shown, and of the references."""
     lines = {
-        "success rate": "share of tasks that reach the goal; in brackets the 95 % interval, where tasks are sampled",
-        "SPL": "success weighted by shortest / taken steps: 1 means every goal on a shortest way",
-        "failed": "loop: walks in a circle; blocked: pushes against a wall or door for ever; cap: runs out of steps",
-        "steps to the goal": "learned against true steps, over all states, actions and goals. Unseen pairs are those "
-        "that no single trajectory connects",
-        "triangle violations": "share of random triples with d(x,z) > d(x,y) + d(y,z), and the worst excess in steps: "
-        "0 for a model that is a quasimetric by construction",
-        "identity error": "mean distance of something to itself, which should be 0",
-        "asymmetry": "mean difference between going there and coming back",
-        **REFERENCES,
+        metric.title.strip(): metric.help
+        for metric in METRICS
+        if metric.title and any(result[metric.key] is not None for result in results)
     }
-    return f"<details open><summary>How to read the table</summary>{_definitions(lines)}</details>"
+    lines |= {name: text for name, text in REFERENCES.items() if any(result.name == name for result in results)}
+    return f"<details><summary>How to read the table</summary>{_definitions(lines)}</details>"
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, list[str]]]) -> str:
+def _table(title: str, columns: Sequence[str], rows: Sequence[TextRow]) -> str:
     head = f"<th>{_escape(title)}</th>" + "".join(f"<th>{_escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{_cells([first, *values])}</tr>" for first, values in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'

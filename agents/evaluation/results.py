@@ -1,161 +1,151 @@
-"""The results of an evaluation, with the meaning of every key. Nothing here imports torch: --help lists them."""
+"""The results of an evaluation as values by metric, and as JSON. Nothing here imports torch: --help lists the keys."""
 
-import types
-from collections.abc import Iterator
-from typing import Any, Literal, get_args
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from qrl.agents.evaluation.metrics import METRICS, Value, columns, help_lines
+from qrl.common.nesting import nest
 
-Protocol = Literal["paper", "exhaustive"]
-CAUSES = ("blocked", "loop", "cap", "ended")  # why a task failed
+ProtocolName = Literal["paper", "exhaustive"]
 PICTURES = ("distance-map.png", "estimates.png", "success.png")
 REFERENCES = {
-    "oracle": "the true distances",
-    "random": "uniformly random actions",
-    "empirical-graph": "shortest ways over the transitions in the data: memory without generalisation",
+    "oracle": "plans with the exact distances",
+    "random": "takes uniformly random actions",
+    "empirical-graph": "plans by shortest paths over the transitions in the data: memory without generalization",
+}
+
+Row = dict[str, Value]  # of a table by distance: low, high, and values by metric
+
+_OTHER_KEYS = {
+    "name": "what was evaluated",
+    "protocol": "paper (sampled tasks, stepped in the environment) or exhaustive (all tasks)",
+    "max_steps": "steps allowed per task",
+    "seed": "of sampled tasks, ties and random actions",
+    "success_interval": "95 % Wilson interval of the success rate, where tasks are a sample",
+    "success_by_distance": "tasks and success_rate by exact distance, from low to high",
+    "distances.by_distance": "the keys of distances.reachable by exact distance, from low to high",
+    "run": "folder of the training run",
+    "model": "registered name of the model",
+    "step": "training step of the checkpoint",
+    "complete": "whether the run was trained to its end",
+    "dataset": "description of the dataset",
+    "dataset_hash": "its content hash",
+    "notices": "what a reader of the numbers should know",
+    "references": "all these keys for oracle, random and empirical-graph",
 }
 
 
-class Record(BaseModel):
-    """Numbers that do not exist (no truth, no failures) are None; in JSON, so are infinite ones."""
+@dataclass(frozen=True)
+class Results:
+    """How one planner did; `values` has a value per key of `METRICS`, None where it does not exist."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    protocol: ProtocolName | None
+    max_steps: int
+    seed: int
+    values: dict[str, Value]
+    success_interval: tuple[float, float] | None = None
+    success_by_distance: list[Row] = field(default_factory=list)
+    errors_by_distance: list[Row] = field(default_factory=list)
 
+    def __getitem__(self, key: str) -> Value:
+        return self.values[key]
 
-class Bucket(Record):
-    low: int = Field(description="least true distance")
-    high: int = Field(description="largest true distance")
-    tasks: int = Field(description="number of tasks")
-    success_rate: float = Field(description="share of them that reached the goal")
-
-
-class Planning(Record):
-    success_rate: float | None = Field(None, description="share of tasks that reached the goal")
-    success_interval: tuple[float, float] | None = Field(
-        None, description="95 % Wilson interval of it, where tasks are a sample"
-    )
-    spl: float | None = Field(None, description="success weighted by true distance / steps taken, mean over tasks")
-    excess_steps: float | None = Field(None, description="steps beyond the true distance, mean over successes")
-    tasks: int = Field(0, description="number of tasks; in a layout all have goals that can be reached")
-    failures: dict[str, int] = Field(
-        {},
-        description="number of failed tasks by cause: blocked (by a wall or door), loop, cap (on the way when the "
-        "steps ran out), ended (by the world)",
-    )
-    success_by_distance: list[Bucket] = Field([], description="success by the true distance of the task")
-
-
-class Errors(Record):
-    """Learned against true steps to the goal, in steps."""
-
-    pairs: int = Field(description="number of (state, action, goal)")
-    known: float | None = Field(None, description="share of them with a finite estimate; errors are means over these")
-    signed_error: float | None = Field(None, description="estimate - truth")
-    absolute_error: float | None = Field(None, description="|estimate - truth|")
-    spearman: float | None = Field(
-        None, description="rank correlation of estimate and truth; infinite estimates count as the largest"
-    )
-    underestimated: float | None = Field(None, description="share estimated more than 1 below the truth")
-
-
-class BucketErrors(Errors):
-    low: int = Field(description="least true number of steps")
-    high: int = Field(description="largest true number of steps")
-
-
-class Unreachable(Record):
-    pairs: int = Field(description="number of (state, action, goal) without a way")
-    mean_estimate: float | None = Field(None, description="mean estimate of their steps, which should be large")
-    beyond: float | None = Field(None, description="share estimated longer than every true distance")
-
-
-class Distances(Record):
-    reachable: Errors = Field(description="goals that can be reached after the action")
-    unreachable: Unreachable = Field(description="goals that cannot")
-    seen: Errors = Field(description="reachable, and the data has a trajectory with the action and later the goal")
-    unseen: Errors = Field(description="reachable, without such a trajectory")
-    by_distance: list[BucketErrors] = Field(description="reachable, by the true number of steps")
-
-
-class Axioms(Record):
-    triangle_violations: float = Field(description="share of triples with d(x,z) > d(x,y) + d(y,z) + 0.001")
-    triangle_excess: float | None = Field(description="the largest d(x,z) - d(x,y) - d(y,z), at least 0")
-    identity_error: float | None = Field(description="mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|")
-    asymmetry: float | None = Field(
-        description="mean |d(s,g) - d(g,s)| by the best actions; in a layout, of states that reach each other"
-    )
-    true_asymmetry: float | None = Field(None, description="the same of the true distances")
-
-
-class Results(Planning):
-    """How one planner did: planning on top, then its distances."""
-
-    name: str = Field(description="what was evaluated")
-    protocol: Protocol | None = Field(None, description="paper (sampled tasks, stepped) or exhaustive (all tasks)")
-    max_steps: int = Field(description="steps allowed for a task")
-    seed: int = Field(description="of sampled tasks, ties and random actions")
-    unreachable_tasks: int | None = Field(None, description="start-goal pairs left out: there is no way")
-    all_pairs: Planning | None = Field(
-        None, description="exhaustive: the same from every state to every other with a way"
-    )
-    distances: Distances | None = Field(None, description="errors of the steps to the goal, where the truth is known")
-    axioms: Axioms | None = Field(None, description="how far the learned distance is a quasimetric")
+    @property
+    def success_rate(self) -> Value:
+        return self["success_rate"]
 
     def scalars(self) -> dict[str, float]:
-        """Every number that stands alone, by its key."""
-        return {key: float(value) for key, value in _numbers(self.model_dump())}
+        """Every value that exists, by its key; those of ranges as key.LOW-HIGH.metric."""
+        scalars = dict(self.values)
+        for table, rows in (
+            ("success_by_distance", self.success_by_distance),
+            ("distances.by_distance", self.errors_by_distance),
+        ):
+            for row in rows:
+                own = {key: value for key, value in row.items() if key not in ("low", "high")}
+                scalars |= {f"{table}.{row['low']}-{row['high']}.{key}": value for key, value in own.items()}
+        return {key: float(value) for key, value in scalars.items() if value is not None}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested by the dots of the keys, as JSON has it."""
+        values: dict[str, Any] = {
+            "name": self.name,
+            "protocol": self.protocol,
+            "max_steps": self.max_steps,
+            "seed": self.seed,
+            **self.values,
+            "success_interval": self.success_interval,
+            "success_by_distance": self.success_by_distance,
+        }
+        if self.errors_by_distance:
+            values["distances.by_distance"] = self.errors_by_distance
+        return nest(values)
 
 
-class Evaluation(Results):
-    """What `evaluate-planning --json` writes."""
+@dataclass(frozen=True)
+class Evaluation:
+    """Results with where they come from, and those of the references beside them; what --json writes."""
 
-    run: str | None = Field(None, description="folder of the training run")
-    model: str | None = Field(None, description="registered name of the model")
-    step: int | None = Field(None, description="training step of the checkpoint")
-    complete: bool | None = Field(None, description="whether the run was trained to its end")
-    dataset: str | None = Field(None, description="the dataset, in words")
-    dataset_hash: str | None = Field(None, description="its content hash")
-    notices: list[str] = Field([], description="what a reader of the numbers should know")
-    references: dict[str, Results] = Field({}, description="all these keys for oracle, random and empirical-graph")
+    results: Results
+    references: list[Results]
+    dataset: str
+    dataset_hash: str
+    notices: list[str]
+    run: str | None = None
+    model: str | None = None
+    step: int | None = None
+    complete: bool | None = None
+
+    def __getitem__(self, key: str) -> Value:
+        return self.results[key]
+
+    @property
+    def success_rate(self) -> Value:
+        return self.results.success_rate
+
+    def to_json(self) -> str:
+        origin = {key: value for key, value in vars(self).items() if key not in ("results", "references")}
+        references = {results.name: results.as_dict() for results in self.references}
+        return json.dumps(_finite(self.results.as_dict() | origin | {"references": references}), indent=2)
 
 
-def _numbers(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _numbers(value, f"{prefix}{key}.")
-        elif isinstance(value, list):
-            for bucket in value:
-                name = f"{prefix}{key}.{bucket.pop('low')}-{bucket.pop('high')}."
-                yield from _numbers(bucket, name)
-        elif isinstance(value, (int, float)) and key not in {"seed", "max_steps"}:
-            yield prefix + key, value
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: both become null."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def column_values(values: Mapping[str, Value]) -> dict[str, Value]:
+    """What a study records of the values of an evaluation, by column."""
+    return {column: values.get(metric.key) for column, metric in columns(METRICS).items()}
+
+
+def read_values(text: str) -> dict[str, Value]:
+    """The metrics in the JSON of an evaluation, by key; raises ValueError if it is no such JSON."""
+    content = json.loads(text)
+    if not isinstance(content, dict) or "success_rate" not in content:
+        raise ValueError("not the JSON of an evaluation")
+    values: dict[str, Value] = {}
+    for metric in METRICS:
+        value: Any = content
+        for key in metric.key.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ValueError(f"{metric.key} is no number")
+        values[metric.key] = value
+    return values
 
 
 def keys_help() -> str:
-    """A line for each key of `Evaluation`, with its meaning; a group of keys that comes again is not repeated."""
-    lines: list[str] = []
-    explained: dict[tuple[str, str | None], str] = {}
-
-    def add(record: type[Record], prefix: str) -> None:
-        for name, field in record.model_fields.items():
-            if (name, field.description) in explained:
-                continue
-            explained[name, field.description] = prefix + name
-            below = _record_in(field.annotation)
-            again = (
-                [explained.get((key, inner.description)) for key, inner in below.model_fields.items()] if below else []
-            )
-            known = next((place for place in again if place and "." in place), None)
-            like = f", with the keys of {known.rpartition('.')[0]}" if known else ""
-            lines.append(f"  {prefix + name:<34} {field.description}{like}")
-            if below is not None:
-                add(below, f"{prefix}{name}.")
-
-    add(Evaluation, "")
-    return "\n".join(lines)
-
-
-def _record_in(annotation: Any) -> type[Record] | None:
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation if issubclass(annotation, Record) else None
-    return next((found for part in get_args(annotation) if (found := _record_in(part))), None)
+    """A line per key of the JSON."""
+    others = "\n".join(f"  {key:<36} {text}" for key, text in _OTHER_KEYS.items())
+    return f"{help_lines({metric.key: metric for metric in METRICS})}\n{others}"

@@ -1,4 +1,4 @@
-"""Statistics of evaluations: scipy.stats has them too, but importing it takes longer than many an evaluation."""
+"""Statistics of evaluations; scipy.stats has them too, but importing it takes longer than many evaluations."""
 
 import math
 from statistics import NormalDist
@@ -10,15 +10,16 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def rank_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
-    """Spearman's: that of the ranks, of which equal values share the mean; NaN for NaN and what does not vary."""
+    """Spearman's rank correlation with mean ranks for ties; NaN for NaN and for a constant side."""
     if np.isnan(a).any() or np.isnan(b).any() or any(len(side) == 0 or (side == side[0]).all() for side in (a, b)):
         return math.nan
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
 def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[places]
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = counts.cumsum() - (counts - 1) / 2
+    return ranks[inverse]
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:

@@ -1,13 +1,13 @@
 """Modified MBOLD: offline Q-learning of discounted distances D = gamma**d to relabelled goals.
 
-The targets, for a deterministic world with unit costs and goals (g, a_g) as pairs:
+The targets, for a deterministic world with unit costs and goals (g, a_g) that are state-action pairs:
 
-    y = 1                               if (s, a) = (g, a_g)
-    y = gamma                           if s' = g otherwise
+    y = 1                                         if (s, a) = (g, a_g)
+    y = gamma                                     else if s' = g
     y = gamma max_b D_target((s', b), (g, a_g))   otherwise
 
-and with goals as states: y = 1 if s' = g, else gamma max_b D_target((s', b), g). Whether a goal is reached is decided
-by the identity of states; the end of a trajectory by its step cap is no end.
+and for goals that are states: y = 1 if s' = g, else gamma max_b D_target((s', b), g). Whether a goal is reached is
+decided by the identity of states; a trajectory cut by its step cap does not end there.
 """
 
 import copy
@@ -17,15 +17,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regulariser
+from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regularizer
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.settings import MboldSettings
+from qrl.envs.dataset import Dataset
 from qrl.q_models.base import QModel, pick
 
 
 @dataclass(frozen=True)
-class Triplets:
-    """Three state-action pairs x, y, z for the triangle regulariser; fields are (3, triplets)."""
+class PairTriplets:
+    """Three state-action pairs x, y, z for the triangle regularizer; fields are (3, triplets)."""
 
     states: Tensor
     actions: Tensor
@@ -33,25 +34,25 @@ class Triplets:
 
 @torch.no_grad()
 def mbold_targets(target: QModel, observations: Tensor, batch: Batch) -> Tensor:
-    """(batch,): the values y above, within [0, 1]."""
+    """(batch,): the targets y above, within [0, 1]."""
     gamma = target.spec.discount
-    ahead = discounted(target, observations, batch.next_states, None, batch.goals, batch.goal_actions)
-    y = gamma * ahead.amax(-1)
+    next_discounted = discounted(target, observations, batch.next_states, None, batch.goals, batch.goal_actions)
+    y = gamma * next_discounted.amax(-1)
     arrived = batch.next_states == batch.goals
     if target.goal_kind == "state":
         return torch.where(arrived, 1.0, y).clamp(0, 1)
-    there = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
-    return torch.where(there, 1.0, torch.where(arrived, gamma, y)).clamp(0, 1)
+    at_goal = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
+    return torch.where(at_goal, 1.0, torch.where(arrived, gamma, y)).clamp(0, 1)
 
 
 def mbold_loss(
-    model: QModel, y: Tensor, observations: Tensor, batch: Batch, settings: MboldSettings, triplets: Triplets | None
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of a step and its parts; a pure function but for the model's running statistics."""
+    model: QModel, y: Tensor, observations: Tensor, batch: Batch, settings: MboldSettings, triplets: PairTriplets | None
+) -> Loss:
+    """The loss of a step; a pure function except for the model's running statistics."""
     states, goals = [batch.states], [batch.goals]
     actions, goal_actions = [batch.actions], [batch.goal_actions]
     if triplets is not None:
-        # x -> y, y -> z and x -> z, asked together with the batch: one encoding and one update of statistics.
+        # x -> y, y -> z and x -> z join the batch: one encoding and one update of the running statistics.
         for source, target in ((0, 1), (1, 2), (0, 2)):
             states.append(triplets.states[source])
             actions.append(triplets.actions[source])
@@ -60,55 +61,64 @@ def mbold_loss(
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
     if settings.conservative == 0 and triplets is None:
         return _td_loss(discounted(model, observations, s, a, g, b), y)
-    every = discounted(model, observations, s, None, g, b)
-    chosen = pick(every, a, -1)
+    all_actions = discounted(model, observations, s, None, g, b)
+    chosen = pick(all_actions, a, -1)
     size = len(y)
-    loss, parts = _td_loss(chosen[:size], y)
+    loss = _td_loss(chosen[:size], y)
+    total, terms = loss.value, loss.terms
     if settings.conservative > 0:
-        parts["conservative"] = (every[:size].logsumexp(-1) - chosen[:size]).mean()
-        loss = loss + settings.conservative * parts["conservative"]
+        terms["conservative"] = (all_actions[:size].logsumexp(-1) - chosen[:size]).mean()
+        total = total + settings.conservative * terms["conservative"]
     if triplets is not None:
         xy, yz, xz = chosen[size:].unflatten(0, (3, -1))
         if model.goal_kind == "state":
-            # From g1 on, the best action, and one more step: d((s, a), g) does not count the step that a takes.
-            yz = model.spec.discount * every[size:].unflatten(0, (3, -1))[1].amax(-1)
-        parts["triangle"] = triangle_regulariser(xy, yz, xz)
-        loss = loss + settings.triangle * parts["triangle"]
-    return loss, parts
+            # From y on, the best action and one more step: d((s, a), g) does not count the step that a takes.
+            yz = model.spec.discount * all_actions[size:].unflatten(0, (3, -1))[1].amax(-1)
+        terms["triangle"] = triangle_regularizer(xy, yz, xz)
+        total = total + settings.triangle * terms["triangle"]
+    return loss._replace(value=total)
 
 
-def _td_loss(predicted: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def _td_loss(predicted: Tensor, y: Tensor) -> Loss:
     loss = F.mse_loss(predicted, y)
-    return loss, {"td": loss, "predicted": predicted.detach()}
+    return Loss(loss, {"td": loss}, predicted.detach(), y)
 
 
-class MboldLearner(Learner[GoalSampler, MboldSettings]):
-    """A model that learns beside its target."""
+class MboldLearner(Learner):
+    """A model with a Polyak-averaged target network."""
 
-    PARTS = ("model", "target")
+    MODULES = ("model", "target")
+    sampler: GoalSampler
 
-    def __init__(self, model: QModel, observations: Tensor, settings: MboldSettings, num_steps: int) -> None:
-        super().__init__(model, observations, settings, num_steps)
+    def __init__(
+        self, model: QModel, observations: Tensor, dataset: Dataset, settings: MboldSettings, seed: int
+    ) -> None:
+        sampler = GoalSampler(dataset, settings.goals, seed)
+        super().__init__(model, observations, settings, sampler, dataset.num_transitions)
+        self.settings = settings
         self.target = copy.deepcopy(model).eval().requires_grad_(False)
-        # Found once and not in every step, because that walks through all modules.
+        # Collected once: walking through all modules in every step takes too long.
         self._parameters = tuple(self.target.parameters()), tuple(self.model.parameters())
         self._buffers = tuple(zip(self.target.buffers(), self.model.buffers(), strict=True))
 
-    def loss(self, sampler: GoalSampler) -> Loss:
+    @property
+    def loss_terms(self) -> tuple[str, ...]:
+        optional = {"conservative": self.settings.conservative > 0, "triangle": self.settings.triangle > 0}
+        return ("td", *(name for name, used in optional.items() if used))
+
+    def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device
-        sampled = sampler.sample(settings.batch_size)
-        batch = Batch(*(tensor.to(device) for tensor in vars(sampled).values()))
+        batch = self.sampler.sample(settings.batch_size).to(device)
         triplets = None
         if settings.triangle > 0:
-            states, actions = sampler.sample_pairs(3 * settings.triangle_triplets)
-            triplets = Triplets(states.view(3, -1).to(device), actions.view(3, -1).to(device))
+            states, actions = self.sampler.sample_pairs(3 * settings.triangle_triplets)
+            triplets = PairTriplets(states.view(3, -1).to(device), actions.view(3, -1).to(device))
         y = mbold_targets(self.target, self.observations, batch)
-        loss, parts = mbold_loss(self.model, y, self.observations, batch, settings, triplets)
-        return Loss(loss, parts, y)
+        return mbold_loss(self.model, y, self.observations, batch, settings, triplets)
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Polyak averaging of the target; buffers (running statistics) are copied."""
+        """Polyak averaging of the target's weights; buffers (running statistics) are copied."""
         torch._foreach_lerp_(*self._parameters, 1 - self.settings.polyak)
-        for mine, theirs in self._buffers:
-            mine.copy_(theirs)
+        for target_buffer, buffer in self._buffers:
+            target_buffer.copy_(buffer)

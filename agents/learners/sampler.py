@@ -10,7 +10,7 @@ class Sampler:
         self.rng = np.random.default_rng(seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """The generator's state, as plain numbers and text."""
+        """The generator's state as plain JSON values."""
         return dict(self.rng.bit_generator.state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from qrl.agents.errors import CheckpointError
-from qrl.agents.learners.base import part_of
 from qrl.agents.planning.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
-from qrl.agents.runs.run_folder import RunFolder
 from qrl.agents.scaling import Scaling
+from qrl.agents.tensors import with_prefix
 from qrl.common.errors import ConfigError
 from qrl.errors import ShapeError
 from qrl.q_models.base import QModel
@@ -25,7 +24,7 @@ from qrl.spec import QModelSpec
 class Agent:
     """Observations are arrays (..., observation_dim) as in the dataset; all leading dimensions broadcast.
 
-    `seed` decides between actions that are equally good.
+    `seed` breaks ties between equally good actions.
     """
 
     deterministic = True
@@ -45,37 +44,37 @@ class Agent:
         action: ArrayLike | None = None,
         goal_action: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
-        """The learned d((s, a), (g, a')); an action that is not given means "all" and adds an axis, a's before a''s."""
-        a, b = (None if each is None else self._actions(each) for each in (action, goal_action))
-        return self._ask(lambda s, g: self.model.distance(s, a, g, b), observation, goal)
+        """The learned d((s, a), (g, a')); None stands for all actions and adds an axis, a's before a''s."""
+        a, b = (None if actions is None else self._actions(actions) for actions in (action, goal_action))
+        return self._query(lambda s, g: self.model.distance(s, a, g, b), observation, goal)
 
     def steps_to_goal(self, observation: ArrayLike, goal: ArrayLike) -> NDArray[np.float32]:
-        """(..., actions): the learned number of steps that remain to the goal after each action."""
-        return self._ask(self.model.steps_to_goal, observation, goal)
+        """(..., actions): learned steps that remain to the goal after each action."""
+        return self._query(self.model.steps_to_goal, observation, goal)
 
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
-        """The action with the fewest steps to go, for one observation and one goal."""
+        """The greedy action, with the fewest steps to go, for one observation and one goal."""
         steps = self.steps_to_goal(observation, goal)
         if steps.ndim != 1:
             raise ShapeError("act: give one observation and one goal; for many, take the argmin of steps_to_goal")
         return int(greedy_actions(steps, state_keys(observation), state_keys(goal), self.seed))
 
     def all_steps_to_goal(self, observations: NDArray[np.float32]) -> Steps:
-        """(states, goals, actions): `steps_to_goal` between all of some states."""
+        """(states, goals, actions): `steps_to_goal` between all pairs of states."""
         return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
 
     @torch.no_grad()
-    def _ask(
-        self, question: Callable[[Tensor, Tensor], Tensor], observation: ArrayLike, goal: ArrayLike
+    def _query(
+        self, query: Callable[[Tensor, Tensor], Tensor], observation: ArrayLike, goal: ArrayLike
     ) -> NDArray[np.float32]:
-        answer: NDArray[np.float32] = question(self._encode(observation), self._encode(goal)).float().numpy()
-        return answer
+        values: NDArray[np.float32] = query(self._encode(observation), self._encode(goal)).float().numpy()
+        return values
 
     def _actions(self, actions: ArrayLike) -> Tensor:
-        given, count = np.asarray(actions), self.model.spec.num_actions
-        if not np.issubdtype(given.dtype, np.integer) or ((given < 0) | (given >= count)).any():
-            raise ShapeError(f"actions must be whole numbers from 0 to {count - 1} (got {actions!r})")
-        return torch.as_tensor(given.astype(np.int64))
+        ids, count = np.asarray(actions), self.model.spec.num_actions
+        if not np.issubdtype(ids.dtype, np.integer) or ((ids < 0) | (ids >= count)).any():
+            raise ShapeError(f"actions must be integers from 0 to {count - 1} (got {actions!r})")
+        return torch.as_tensor(ids.astype(np.int64))
 
     def _encode(self, observation: ArrayLike) -> Tensor:
         rows = as_rows(observation)
@@ -88,18 +87,17 @@ class Agent:
         return encoded.reshape(*rows.shape[:-1], *encoded.shape[1:])
 
 
-def load_agent(folder: RunFolder, path: str | Path | None = None, seed: int = 0) -> tuple[Agent, Checkpoint]:
-    """The agent of a run folder, with what its checkpoint says. All comes from the checkpoint; no code is run."""
-    path = folder.checkpoint if path is None else Path(path)
+def load_agent(path: Path, find_model: Callable[[str], Registration], seed: int = 0) -> tuple[Agent, Checkpoint]:
+    """The agent of a checkpoint, and the checkpoint's metadata. Runs no code from the file."""
     checkpoint, tensors = load_checkpoint(path)
-    registration = folder.find_model(checkpoint.model_name)
+    registration = find_model(checkpoint.model_name)
     spec = QModelSpec(checkpoint.observation_dim, checkpoint.num_actions, checkpoint.discount)
-    weights = part_of(tensors, "model")
+    weights = with_prefix(tensors, "model")
     try:
         _check_sizes(registration, spec, checkpoint.model_params, weights)
         model = registration.make(spec, checkpoint.model_params)
         model.load_state_dict(weights)
-        scaling = Scaling(*(tensors[f"observations.{name}"] for name in ("mean", "scale")))
+        scaling = Scaling.from_tensors(tensors)
         scaling(torch.zeros(1, spec.observation_dim))
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
@@ -109,13 +107,13 @@ def load_agent(folder: RunFolder, path: str | Path | None = None, seed: int = 0)
 def _check_sizes(
     registration: Registration, spec: QModelSpec, params: dict[str, Any], weights: dict[str, Tensor]
 ) -> None:
-    """Before a model takes memory, compare the sizes that its parameters ask for with those in the file."""
+    """Before a model takes memory, compare the shapes that its parameters imply with those in the file."""
     with torch.device("meta"):
         try:
-            wanted = registration.make(spec, params).state_dict()
-        except NotImplementedError:  # a plugin that needs real numbers to be made: its own code decides
+            expected = registration.make(spec, params).state_dict()
+        except NotImplementedError:  # a plugin that needs real numbers to be built: its own code decides
             return
-    for name, tensor in wanted.items():
+    for name, tensor in expected.items():
         if name not in weights or weights[name].shape != tensor.shape:
-            found = tuple(weights[name].shape) if name in weights else "missing"
-            raise RuntimeError(f"{name} should have the shape {tuple(tensor.shape)}, but is {found}")
+            shape = tuple(weights[name].shape) if name in weights else "missing"
+            raise RuntimeError(f"{name} should have shape {tuple(tensor.shape)}, but is {shape}")

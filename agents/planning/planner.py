@@ -1,50 +1,52 @@
-"""The greedy 1-step planner: one policy table for a model, and how far it gets."""
+"""The greedy 1-step planner: a policy table for all states and goals, and walks that follow it."""
 
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
+from tqdm import tqdm
 
 from qrl.envs.ground_truth import GroundTruth
 from qrl.q_models.base import QModel
 
 MAX_STEPS = 300  # the paper's cap for planning
-_PAIRS_AT_ONCE = 2**14  # of state-action pairs, which bounds the memory
+_CHUNK = 2**14  # state-action pairs at once, which bounds the memory
 
 Ids = NDArray[np.int64]
-Steps = NDArray[np.float32]  # (states, goals, actions): the steps that remain to each goal after each action
+Steps = NDArray[np.float32]  # (states, goals, actions): steps that remain to each goal after each action
 
 
 @torch.no_grad()
 def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
-    """`steps_to_goal` between all states, computed in parts."""
+    """`steps_to_goal` between all states, computed in chunks."""
     was_training = model.training
     model.eval()
     rows = model.encode(observations)
-    chunk = min(len(rows), max(1, _PAIRS_AT_ONCE // (len(rows) * model.spec.num_actions**2)))
-    steps = np.empty((len(rows), len(rows), model.spec.num_actions), np.float32)
-    for first in range(0, len(rows), chunk):
-        # The last part overlaps the one before: all have one shape, for which compiled heads are made once.
-        part = slice(min(first, len(rows) - chunk), min(first, len(rows) - chunk) + chunk)
+    count = len(rows)
+    chunk = min(count, max(1, _CHUNK // (count * model.spec.num_actions**2)))
+    steps = np.empty((count, count, model.spec.num_actions), np.float32)
+    for first in tqdm(range(0, count, chunk), desc="distances", delay=5, disable=None, leave=False):
+        # The last chunk overlaps the one before: with a single shape, heads are compiled once.
+        part = slice(min(first, count - chunk), min(first, count - chunk) + chunk)
         steps[part] = model.steps_to_goal(rows[part, None], rows[None]).cpu()
     model.train(was_training)
     return steps
 
 
 def distances_between(steps: Steps) -> NDArray[np.float32]:
-    """(states, goals): the step of the best action and those that remain after it; 0 from a state to itself."""
-    between: NDArray[np.float32] = steps.min(-1) + 1
-    np.fill_diagonal(between, 0)
-    return between
+    """(states, goals): one step by the best action and those that remain after it; 0 from a state to itself."""
+    distances: NDArray[np.float32] = steps.min(-1) + 1
+    np.fill_diagonal(distances, 0)
+    return distances
 
 
 def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
-    """Every start with every goal that can be reached from it."""
+    """Every start with every goal that is reachable from it."""
     starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")
     reachable = np.isfinite(truth.distances[starts, goals])
     return starts[reachable], goals[reachable]
@@ -52,7 +54,7 @@ def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What following a policy comes to; fields are (tasks,).
+    """The outcome of following a policy; fields are (tasks,).
 
     steps: how many were taken, up to the cap where the goal was not reached.
     cause: "" for a success. For a failure "blocked" where the last move changed nothing, because a wall or a door stops
@@ -72,52 +74,57 @@ class Policy(Protocol):
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int: ...
 
 
+@runtime_checkable
+class WalkingPolicy(Protocol):
+    """A policy that can follow many tasks at once on a transition table."""
+
+    def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome: ...
+
+
 class TablePolicy:
-    """An action for every two states that have a row in `observations`; for others ask `otherwise`."""
+    """An action for every two states that have a row in `observations`; others are left to the `fallback`."""
 
     deterministic = True
 
-    def __init__(self, table: Ids, observations: NDArray[np.float32], otherwise: Policy) -> None:
+    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy) -> None:
         self.table = table
-        self.otherwise = otherwise
+        self.fallback = fallback
         self._ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
 
     @classmethod
-    def greedy(
-        cls, steps: Steps, observations: NDArray[np.float32], seed: int, otherwise: Policy | None = None
-    ) -> Self:
-        """The action with the fewest steps to go; elsewhere, unless told otherwise, a random one."""
+    def greedy(cls, steps: Steps, observations: NDArray[np.float32], seed: int, fallback: Policy | None = None) -> Self:
+        """The action with the fewest steps to go; for unknown states a random one, unless there is a `fallback`."""
         keys = state_keys(observations)
         table = greedy_actions(steps, keys[:, None], keys[None], seed)
-        return cls(table, observations, otherwise or RandomPolicy(steps.shape[-1], seed))
+        return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed))
 
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
         state, target = (self._ids.get(as_rows(row).tobytes()) for row in (observation, goal))
         if state is None or target is None:
-            return self.otherwise.act(observation, goal)
+            return self.fallback.act(observation, goal)
         return int(self.table[state, target])
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
-        """Walk all tasks at once on the transition table."""
+        """Follow all tasks at once on the transition table."""
 
         def choose(states: Ids, goals: Ids) -> Ids:
             return self.table[states, goals]
 
         last, steps, blocked = _walk(choose, truth, starts, goals, max_steps, give_up=True)
         cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
-        # What still moved at the end has come round if and only if its last state had been visited before.
+        # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
         moving = np.flatnonzero(cause == "cap")
-        state, end, goals_left = starts[moving], last[moving], goals[moving]
+        state, end, moving_goals = starts[moving], last[moving], goals[moving]
         visited = np.zeros(len(moving), bool)
         for _ in range(max_steps if len(moving) else 0):
             visited |= state == end
-            state = truth.transitions[state, self.table[state, goals_left]]
+            state = truth.transitions[state, self.table[state, moving_goals]]
         cause[moving[visited]] = "loop"
         return Outcome(last == goals, steps, cause)
 
 
 class RandomPolicy:
-    """Uniformly random actions. Such a walk is never lost for good: all its failures are the cap's."""
+    """Uniformly random actions. Such a walk is never stuck for good: all its failures are the cap's."""
 
     deterministic = False
 
@@ -139,33 +146,33 @@ class RandomPolicy:
 def _walk(
     choose: Callable[[Ids, Ids], Ids], truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int, give_up: bool
 ) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """The last state of each task, the steps taken, and which tasks were given up where a move changed nothing."""
+    """The last state of each task, the steps taken, and which tasks were abandoned because a move changed nothing."""
     state = starts.copy()
     steps = np.full(len(starts), max_steps)
     blocked = np.zeros(len(starts), bool)
     active = np.arange(len(starts))
     for step in range(max_steps):
-        here, target = state[active], goals[active]
-        after = truth.transitions[here, choose(here, target)]
-        state[active] = after
-        arrived = after == target
-        steps[active[arrived]] = step + 1
+        current, target = state[active], goals[active]
+        following = truth.transitions[current, choose(current, target)]
+        state[active] = following
+        done = following == target
+        steps[active[done]] = step + 1
         if give_up:
-            blocked[active] = after == here
-            arrived |= after == here
-        active = active[~arrived]
+            blocked[active] = following == current
+            done |= following == current
+        active = active[~done]
         if not len(active):
             break
     return state, steps, blocked
 
 
 def as_rows(observations: ArrayLike) -> NDArray[np.float32]:
-    """Observations as datasets hold them: equal ones have equal bytes, because -0 becomes 0."""
+    """Observations as datasets store them: equal ones have equal bytes, because -0 becomes 0."""
     return np.ascontiguousarray(observations, np.float32) + np.float32(0)
 
 
 def state_keys(observations: ArrayLike) -> NDArray[np.uint64]:
-    """A number for each observation (..., dim) that depends on nothing else."""
+    """A hash per observation (..., dim)."""
     rows = as_rows(observations)
     keys = [zlib.crc32(row.tobytes()) for row in rows.reshape(-1, rows.shape[-1])]
     return np.array(keys, np.uint64).reshape(rows.shape[:-1])
@@ -174,19 +181,19 @@ def state_keys(observations: ArrayLike) -> NDArray[np.uint64]:
 def greedy_actions(steps: Steps, states: NDArray[np.uint64], goals: NDArray[np.uint64], seed: int) -> Ids:
     """The actions with the fewest steps to go, along the last axis.
 
-    Ties go by an order drawn for each state and goal, which are known by their keys: so a table of many states and
-    a single question have the same answer.
+    Ties are broken by a pseudo-random order per state and goal, given by their keys, so that a table of many states
+    and a single query agree.
     """
     pair = (states << np.uint64(32)) ^ goals ^ np.uint64(seed % 2**64)
     actions = np.arange(steps.shape[-1], dtype=np.uint64)
     with np.errstate(over="ignore"):
-        order = _scramble(_scramble(pair)[..., None] + actions) | np.uint64(1)  # never 0, which is for what is not best
+        order = _scramble(_scramble(pair)[..., None] + actions) | np.uint64(1)  # never 0, which marks the other actions
     best = steps == steps.min(axis=-1, keepdims=True)
     return np.where(best, order, np.uint64(0)).argmax(-1)
 
 
 def _scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The output function of the SplitMix64 generator, which makes near numbers unlike."""
+    """The output function of the SplitMix64 generator, which decorrelates nearby numbers."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

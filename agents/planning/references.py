@@ -1,4 +1,4 @@
-"""What learned distances are compared with: the truth, chance, and the data without any generalisation."""
+"""Reference planners: the exact distances, and the data without any generalization."""
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -14,7 +14,7 @@ def oracle_steps(truth: GroundTruth) -> Steps:
 
 
 def empirical_steps(dataset: Dataset) -> Steps:
-    """Shortest ways over the observed transitions; infinite for an action that was not tried in a state."""
+    """Shortest paths over the observed transitions; infinite for an action that was not tried in a state."""
     count, num_actions = len(dataset.observations), dataset.header.spaces.num_actions
     before, action, after = np.unique(
         [dataset.states[dataset.sources], dataset.actions, dataset.states[dataset.sources + 1]], axis=1
@@ -22,6 +22,6 @@ def empirical_steps(dataset: Dataset) -> Steps:
     graph = coo_array((np.ones(len(before), np.int32), (before, after)), shape=(count, count)).tocsr()
     distances = shortest_path(graph, method="D", unweighted=True).astype(np.float32)
     steps = np.full((count, num_actions, count), np.inf, np.float32)
-    # In a world with chance an action was seen to lead to several states: the graph hopes for the best of them.
+    # In a stochastic world an action may lead to several states: the graph assumes the best of them.
     np.minimum.at(steps, (before, action), distances[after])
     return steps.transpose(0, 2, 1)

@@ -16,9 +16,11 @@ import qrl.envs  # noqa: F401 - registers the environment
 from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
 from qrl.common.errors import UserError
 from qrl.common.files import atomic_write
-from qrl.envs.dataset import ENV_ID, Spaces
+from qrl.common.imports import search_working_directory
+from qrl.envs.dataset import Spaces
 from qrl.envs.errors import WorldError
 from qrl.envs.layout import Layout
+from qrl.envs.registration import ENV_ID
 
 Env = gymnasium.Env[Any, Any]
 Frame = NDArray[np.uint8]
@@ -36,11 +38,13 @@ class Episode:
 
 
 def open_env(env_id: str, **options: Any) -> Env:
+    """Make a registered environment; `module:ID` imports the module first, also from the working directory."""
+    search_working_directory()
     try:
         env: Env = gymnasium.make(env_id, **options)
     except UserError:
         raise
-    except Exception as error:  # whatever an environment of a user does wrong, the message names it
+    except Exception as error:  # whatever a user's environment raises, the message names it
         raise WorldError(
             f"the environment {env_id} cannot be made: {type(error).__name__}: {error}; "
             "name one that is registered, as ID or module:ID"
@@ -49,7 +53,7 @@ def open_env(env_id: str, **options: Any) -> Env:
 
 
 def check_env(env: Env, wanted: Spaces) -> None:
-    """Refuse an environment whose observations, goals or actions are not those that a model was made for."""
+    """Refuse an environment whose observations, goals or actions do not fit the data."""
     space, actions = env.observation_space, env.action_space
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     if not isinstance(actions, spaces.Discrete) or actions.start != 0:
@@ -62,8 +66,8 @@ def check_env(env: Env, wanted: Spaces) -> None:
         size = int(np.prod(space[key].shape or ()))
         if size != wanted.observation_dim:
             raise WorldError(
-                f"{name}: {key} has {size} numbers, but the data's observations have {wanted.observation_dim}; "
-                "goals are states here, described as observations are"
+                f"{name}: {key} has dimension {size}, but the data's observations have {wanted.observation_dim}; "
+                "goals must be states, given as observations"
             )
 
 
@@ -101,7 +105,7 @@ def _cause(path: list[NDArray[np.float32]]) -> str:
 
 
 def play_tasks(layout: Layout, policy: Policy, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> list[Episode]:
-    """Tasks of a layout, one after the other, in qrl/OneWayDoors-v0."""
+    """Tasks of a layout, one by one, in qrl/OneWayDoors-v0."""
     env = open_env(ENV_ID, layout=layout, max_steps=max_steps)
     tasks = [
         {"start": layout.cells[start], "goal": layout.cells[goal]} for start, goal in zip(starts, goals, strict=True)
@@ -110,9 +114,9 @@ def play_tasks(layout: Layout, policy: Policy, starts: Ids, goals: Ids, max_step
 
 
 def play_seeds(env: Env, policy: Policy, episodes: int, seed: int, max_steps: int = MAX_STEPS) -> list[Episode]:
-    """Tasks that an environment draws itself, from seeds that follow from `seed`."""
+    """Tasks that an environment draws itself, with seeds derived from `seed`."""
     seeds = np.random.default_rng(seed).integers(2**31, size=episodes).tolist()
-    return [play(env, policy, max_steps, seed=each) for each in _progress(seeds)]
+    return [play(env, policy, max_steps, seed=episode_seed) for episode_seed in _progress(seeds)]
 
 
 def _progress(tasks: Sequence[Any]) -> "tqdm[Any]":
@@ -128,7 +132,7 @@ def outcome(episodes: Sequence[Episode]) -> Outcome:
 
 
 def save_gif(episode: Episode, path: str | Path, milliseconds: int = 150) -> None:
-    """The episode as an endless GIF; a loop is shown until it has closed, not up to the cap."""
+    """The episode as an endless GIF; a loop is shown until it closes, not up to the cap."""
     first, *others = (Image.fromarray(frame) for frame in episode.frames[: _closed(episode)])
     pauses = [milliseconds] * len(others) + [10 * milliseconds]
     with atomic_write(path) as file:
@@ -136,7 +140,7 @@ def save_gif(episode: Episode, path: str | Path, milliseconds: int = 150) -> Non
 
 
 def _closed(episode: Episode) -> int:
-    """How many frames show the episode up to some steps after the first return to a state, if it never gets out."""
+    """Frames up to a few steps after the first return to a state, if the episode never leaves the loop."""
     if episode.cause in {"loop", "blocked"}:
         seen: set[bytes] = set()
         for step, row in enumerate(episode.observations):

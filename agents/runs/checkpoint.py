@@ -18,7 +18,7 @@ _KEY = "qrl"  # one key only: safetensors keeps no order of several
 
 
 class Checkpoint(Settings):
-    """What a checkpoint says beside its tensors: enough to make the model again and to go on training."""
+    """The metadata of a checkpoint: enough to rebuild the model and to resume training."""
 
     step: int
     model_name: str
@@ -33,7 +33,7 @@ class Checkpoint(Settings):
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
     content = {"format": FORMAT, "format_version": VERSION, **checkpoint.model_dump()}
-    # Cloned, because tied weights share memory, which the format does not know.
+    # Cloned, because tied weights share memory, which the format does not support.
     plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     data = safetensors.torch.save(plain, {_KEY: json.dumps(content, sort_keys=True)})
     with atomic_write(path) as file:
@@ -55,9 +55,9 @@ def _read_metadata(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     try:
         content = json.loads(metadata[_KEY])
     except (KeyError, ValueError, RecursionError):
-        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of qrl") from None
+        raise CheckpointError(f"{path} is a safetensors file, but not a checkpoint of qrl") from None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of qrl")
+        raise CheckpointError(f"{path} is a safetensors file, but not a checkpoint of qrl")
     version = content.pop("format_version", None)
     if version != VERSION:
         raise CheckpointError(

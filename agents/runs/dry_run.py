@@ -2,36 +2,48 @@
 
 import time
 
-from qrl.agents.runs.training_run import Training
+from qrl.agents.learners.base import Learner
+from qrl.agents.runs.run import Run
 from qrl.catalog import count_parameters
 from qrl.common.settings import dump_yaml
 
 WARM_UP, TIMED = 3, 10
 
 
-def dry_run(training: Training) -> str:
-    """The resolved settings, sizes, number of steps, and minutes predicted from a few timed steps."""
-    settings, learner = training.settings, training.learner
+def seconds_per_step(learner: Learner) -> float:
+    """Mean of a few timed training steps."""
     for _ in range(WARM_UP):
-        learner.update(training.sampler, with_metrics=False)
-    begin = time.monotonic()
+        learner.step(log=False)
+    start = time.monotonic()
     for _ in range(TIMED):
-        learner.update(training.sampler, with_metrics=False)
-    per_step = (time.monotonic() - begin) / TIMED
-    training.evaluate()  # the first one may compile
-    begin = time.monotonic()
-    training.evaluate()
-    evaluation = (time.monotonic() - begin) * -(-learner.num_steps // settings.evaluate_every)
-    minutes = (per_step * learner.num_steps + evaluation) / 60
+        learner.step(log=False)
+    return (time.monotonic() - start) / TIMED
+
+
+def estimated_seconds(run: Run, per_step: float) -> float:
+    """The time of all training steps and evaluations, from the time of one of each."""
+    run.trainer.score()  # the first one may compile
+    start = time.monotonic()
+    run.trainer.score()
+    evaluation = time.monotonic() - start
+    num_steps = run.trainer.learner.num_steps
+    return per_step * num_steps + evaluation * -(-num_steps // run.settings.evaluate_every)
+
+
+def dry_run(run: Run) -> str:
+    """The resolved settings, sizes, number of steps, and a prediction of the time; `run` is not on disk."""
+    learner = run.trainer.learner
+    per_step = seconds_per_step(learner)
+    minutes = estimated_seconds(run, per_step) / 60
     head = getattr(learner.model, "head", None)
     return "\n".join(
         [
-            dump_yaml(settings.model_dump()),
-            f"data        {training.dataset!r}",
+            dump_yaml(run.settings.model_dump()),
+            f"data        {run.dataset!r}",
             f"parameters  {count_parameters(learner.model):,}"
             + (f", of which in the head {count_parameters(head):,}" if head is not None else ""),
             f"steps       {learner.num_steps:,}",
-            f"time        about {minutes:.1f} minutes ({1000 * per_step:.0f} ms a step, measured over {TIMED})",
-            *(f"note        {notice}" for notice in training.notices),
+            f"time        about {minutes:.1f} minutes ({1000 * per_step:.0f} ms per step, measured over {TIMED})",
+            *(f"note        {notice}" for notice in run.problem.notices(run.settings, run.dataset)),
         ]
     )

@@ -1,1 +1,1 @@
-"""Directed graphs and their shortest-path distances as data for regression."""
+"""Directed graphs, and datasets of their shortest-path distances for regression."""

@@ -1,4 +1,4 @@
-"""Pairs of nodes with their distances, split into training and validation, and features of the nodes: one file."""
+"""Graph distance datasets: node pairs with their distances, split into training and validation, and node features."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,37 +13,25 @@ from qrl.envs import npz
 from qrl.envs.errors import DatasetError
 from qrl.envs.graphs.landmarks import Pairs
 
-FORMAT = npz.Format(
-    "qrl-graph-distances",
-    1,
-    {
-        "features": npz.Field(np.float32, 2),
-        "names": npz.Field(np.int64, 1),
-        "training_pairs": npz.Field(np.int32, 2),
-        "training_distances": npz.Field(np.float32, 1),
-        "validation_pairs": npz.Field(np.int32, 2),
-        "validation_distances": npz.Field(np.float32, 1),
-    },
-)
 
-
-class Header(Settings):
-    """Where the data comes from."""
+class GraphHeader(Settings):
+    """Provenance of a graph dataset."""
 
     source: str
-    settings: dict[str, Any] = Field({}, description="of collect-graph")
+    settings: dict[str, Any] = Field({}, description="settings of collect-graph")
     num_edges: int = Field(ge=0)
     self_loops: int = Field(0, ge=0)
     repeated_edges: int = Field(0, ge=0)
-    unreachable: dict[str, float] = Field({}, description="share of pairs without a way, in training and validation")
+    unreachable: dict[str, float] = Field({}, description="fraction of unreachable pairs per split")
     versions: dict[str, str] = Field(default_factory=versions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphDataset(npz.Data):
-    """features: (nodes, dim); names: (nodes,), ids of the nodes in the graph's own file.
+    """Features of all nodes, and distances of disjoint training and validation pairs; valid by construction.
 
-    training_pairs, validation_pairs: (pairs, 2) nodes; their distances: (pairs,), infinite where there is no way.
+    features: (nodes, dim); names: (nodes,), the ids of the nodes in the edge list.
+    training_pairs, validation_pairs: (pairs, 2) nodes; their distances: (pairs,), infinite for unreachable pairs.
     """
 
     features: NDArray[np.float32]
@@ -52,10 +40,21 @@ class GraphDataset(npz.Data):
     training_distances: NDArray[np.float32]
     validation_pairs: NDArray[np.int32]
     validation_distances: NDArray[np.float32]
-    header: Header
+    header: GraphHeader
 
-    FORMAT = FORMAT
-    HEADER = Header
+    FORMAT = npz.Format(
+        "qrl-graph-distances",
+        1,
+        {
+            "features": npz.ArraySpec(np.float32, 2),
+            "names": npz.ArraySpec(np.int64, 1),
+            "training_pairs": npz.ArraySpec(np.int32, 2),
+            "training_distances": npz.ArraySpec(np.float32, 1),
+            "validation_pairs": npz.ArraySpec(np.int32, 2),
+            "validation_distances": npz.ArraySpec(np.float32, 1),
+        },
+    )
+    HEADER = GraphHeader
 
     @property
     def num_nodes(self) -> int:
@@ -78,28 +77,28 @@ class GraphDataset(npz.Data):
 
     def validate(self) -> None:
         if len(self.names) != self.num_nodes:
-            raise DatasetError(f"names: {len(self.names):,}, but there are features of {self.num_nodes:,} nodes")
+            raise DatasetError(f"names: {len(self.names):,} entries, but the features have {self.num_nodes:,} rows")
         if not np.isfinite(self.features).all():
-            raise DatasetError("features: not all are finite numbers")
+            raise DatasetError("features: all values must be finite")
         for split, pairs in (("training", self.training), ("validation", self.validation)):
             self._check_pairs(split, pairs)
         shared = np.intersect1d(self.training.keys(self.num_nodes), self.validation.keys(self.num_nodes))
         if len(shared):
             source, target = divmod(int(shared[0]), self.num_nodes)
             raise DatasetError(
-                f"training and validation share {len(shared):,} pairs, such as ({source}, {target}): keep them apart"
+                f"training and validation share {len(shared):,} pairs, such as ({source}, {target}); keep them disjoint"
             )
 
     def _check_pairs(self, split: str, pairs: Pairs) -> None:
         if pairs.nodes.shape != (len(pairs.distances), 2) or not len(pairs.distances):
             raise DatasetError(
                 f"{split}: pairs of shape {pairs.nodes.shape} with {len(pairs.distances):,} distances; "
-                "there must be two nodes for every distance, and at least one pair"
+                "every distance needs two nodes, and there must be at least one pair"
             )
         if pairs.nodes.min() < 0 or pairs.nodes.max() >= self.num_nodes:
-            raise DatasetError(f"{split}_pairs: all must be nodes from 0 to {self.num_nodes - 1}")
+            raise DatasetError(f"{split}_pairs: all nodes must be from 0 to {self.num_nodes - 1}")
         if not (pairs.distances >= 0).all():
-            raise DatasetError(f"{split}_distances: all must be at least 0, or infinite")
+            raise DatasetError(f"{split}_distances: all values must be at least 0, or infinite")
         same = pairs.nodes[:, 0] == pairs.nodes[:, 1]
         if pairs.distances[same].any():
-            raise DatasetError(f"{split}_distances: the distance of a node to itself must be 0")
+            raise DatasetError(f"{split}_distances: the distance from a node to itself must be 0")

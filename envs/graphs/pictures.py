@@ -1,4 +1,4 @@
-"""The structure of a random graph: its matrix of distances."""
+"""Plot the distance matrix of a random graph."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ def distances_picture(settings: GraphSettings, path: str | Path) -> None:
     figure = Figure(figsize=(6.6, 5.4), layout="constrained")
     ax = figure.subplots()
     ax.set_facecolor("0.85")
-    drawn = ax.imshow(np.where(finite, distances, np.nan), cmap="viridis", interpolation="nearest")
-    figure.colorbar(drawn, ax=ax, label="distance" + ("" if finite.all() else " (grey: no way)"))
+    image = ax.imshow(np.where(finite, distances, np.nan), cmap="viridis", interpolation="nearest")
+    figure.colorbar(image, ax=ax, label="distance" + ("" if finite.all() else " (grey: unreachable)"))
     ax.set_xlabel("to node")
     ax.set_ylabel("from node")
-    ax.set_title(f"{settings.kind}, {settings.nodes} nodes: {1 - finite.mean():.0%} of pairs without a way")
+    ax.set_title(f"{settings.kind}, {settings.nodes} nodes: {1 - finite.mean():.0%} of pairs unreachable")
     save_figure(figure, path)

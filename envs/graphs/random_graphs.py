@@ -1,8 +1,7 @@
-"""Three kinds of random directed graphs with features for their nodes.
+"""Three types of random directed graphs, and features for their nodes.
 
-The paper takes its graphs and features from earlier work, of which it shows only pictures, so these are ours: dense,
-with lengths; sparse, in which many nodes do not reach each other; and sparse with blocks, which are entered and left
-through a few one-way edges.
+The paper takes its graphs and features from earlier work and shows only pictures of them, so these are our own: dense
+with weighted edges; sparse with many unreachable pairs; and sparse with blocks connected by a few one-way edges.
 """
 
 from collections.abc import Callable
@@ -15,10 +14,10 @@ from qrl.envs.graphs.graph import Graph
 
 Table = NDArray[np.float64]
 
-DENSE_EDGES, DENSE_LENGTHS = 0.08, (1, 10)  # probability of an edge, range of its length
-SPARSE_DEGREE = 1.5  # mean number of edges that leave a node
-BLOCKS, BLOCK_DEGREE, BRIDGES = 5, 3, 3  # blocks, edges that leave a node within its block, edges to the next block
-ANCHORS, HIDDEN, NOISE = 32, 128, 0.1  # nodes that features know distances to and from, units, share of noise
+DENSE_EDGES, DENSE_LENGTHS = 0.08, (1, 10)  # edge probability, range of edge lengths
+SPARSE_DEGREE = 1.5  # mean out-degree
+BLOCKS, BLOCK_DEGREE, BRIDGES = 5, 3, 3  # blocks, mean out-degree within a block, edges to the next block
+ANCHORS, HIDDEN, NOISE = 32, 128, 0.1  # anchor nodes, hidden units, noise scale
 
 
 def _dense(nodes: int, rng: np.random.Generator) -> Table:
@@ -32,8 +31,8 @@ def _sparse(nodes: int, rng: np.random.Generator) -> Table:
 
 def _blocks(nodes: int, rng: np.random.Generator) -> Table:
     block = np.arange(nodes) * BLOCKS // nodes
-    inside = block[:, None] == block
-    edges = inside & (rng.random((nodes, nodes)) < BLOCK_DEGREE * BLOCKS / nodes)
+    same_block = block[:, None] == block
+    edges: NDArray[np.bool_] = same_block & (rng.random((nodes, nodes)) < BLOCK_DEGREE * BLOCKS / nodes)
     for first in range(BLOCKS - 1):
         sources, targets = np.flatnonzero(block == first), np.flatnonzero(block == first + 1)
         edges[rng.choice(sources, BRIDGES), rng.choice(targets, BRIDGES)] = True
@@ -54,18 +53,18 @@ def random_graph(kind: str, nodes: int, rng: np.random.Generator) -> Graph:
 
 
 def anchor_features(distances: Table, size: int, discount: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """(nodes, size): a fixed random network of the discounted distances to and from some nodes, with noise.
+    """(nodes, size): a random network applied to the discounted distances to and from anchor nodes, plus noise.
 
-    So a feature tells where its node lies, but no distance can be read off it.
+    Features are informative about a node's position, but no distance can be read off directly.
     """
     anchors = rng.choice(len(distances), min(ANCHORS, len(distances)), replace=False)
-    known = discount ** np.concatenate([distances[:, anchors], distances[anchors].T], axis=1)
-    hidden = np.tanh(_standardised(known) @ rng.normal(size=(known.shape[1], HIDDEN)) / np.sqrt(known.shape[1]))
-    made = _standardised(hidden @ rng.normal(size=(HIDDEN, size)))
-    return _standardised(made + NOISE * rng.normal(size=made.shape)).astype(np.float32)
+    inputs = discount ** np.concatenate([distances[:, anchors], distances[anchors].T], axis=1)
+    hidden = np.tanh(_standardized(inputs) @ rng.normal(size=(inputs.shape[1], HIDDEN)) / np.sqrt(inputs.shape[1]))
+    features = _standardized(hidden @ rng.normal(size=(HIDDEN, size)))
+    return _standardized(features + NOISE * rng.normal(size=features.shape)).astype(np.float32)
 
 
-def _standardised(table: Table) -> Table:
+def _standardized(table: Table) -> Table:
     deviation = table.std(0)
-    made: Table = (table - table.mean(0)) / np.where(deviation > 1e-12, deviation, 1)
-    return made
+    standardized: Table = (table - table.mean(0)) / np.where(deviation > 1e-12, deviation, 1)
+    return standardized

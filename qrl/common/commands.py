@@ -1,13 +1,20 @@
-"""What the commands share: arguments with settings, and a user's mistakes told without a traceback."""
+"""What the commands share: arguments with settings, plugins, and user mistakes reported without a traceback.
+
+Imports nothing heavy, so that even a Ctrl-C in the first moments reaches `command`.
+"""
 
 import argparse
 import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
+import qrl
 from qrl.common.errors import UserError
-from qrl.common.settings import Settings
+
+if TYPE_CHECKING:
+    from qrl.common.settings import Settings
 
 Main = Callable[[Sequence[str] | None], int | None]
 
@@ -28,29 +35,61 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-        except BrokenPipeError:  # what reads the output, as `head` does, has seen enough
+        except BrokenPipeError:  # a reader such as `head` has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at the end
             return 141
 
     return run
 
 
-def new_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+class Parser(argparse.ArgumentParser):
+    """Suggests key=value to users who write a setting as an option."""
+
+    takes_settings = False
+
+    def error(self, message: str) -> NoReturn:
+        _, found, unknown = message.partition("unrecognized arguments: ")
+        option, *values = unknown.split()[:2] or [""]
+        if found and self.takes_settings and option.startswith("--"):
+            key, _, value = option.removeprefix("--").partition("=")
+            value = value or next((text for text in values if not text.startswith("-")), "VALUE")
+            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}={value}?)"
+        super().error(message)
 
 
-def add_settings_arguments(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
+def new_parser(prog: str, description: str | None) -> Parser:
+    parser = Parser(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"%(prog)s (quasimetric {qrl.__version__})")
+    return parser
+
+
+def add_settings_arguments(parser: Parser, settings: "type[Settings]") -> None:
     """Add --config and key=value overrides."""
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in one")
+    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in config")
     add_override_arguments(parser, settings)
 
 
-def add_override_arguments(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
+def add_override_arguments(parser: Parser, settings: "type[Settings]") -> None:
     """Add key=value overrides, with every key listed by --help.
 
     Parse with `parse_intermixed_args`, so that options may stand between overrides.
     """
+    parser.takes_settings = True
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
     parser.epilog = f"keys:\n{settings.help()}"
+
+
+def add_plugin_argument(parser: Parser, argv: Sequence[str] | None) -> None:
+    """Add --plugin, and import the named modules at once, so that --help knows what they register."""
+    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
+    early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    early.add_argument("--plugin", action="append", default=[])
+    try:
+        modules = early.parse_known_args(argv)[0].plugin
+    except argparse.ArgumentError:  # --plugin without a module: the real parser says so
+        return
+    if modules:
+        from qrl.registry import load_plugin
+
+        for module in modules:
+            load_plugin(module)

@@ -3,20 +3,22 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from qrl.envs.collector import BLOCK, CollectorSettings, collect
-from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.collector import BLOCK_EPISODES, CollectorSettings, collect
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import LayoutError
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import Layout, builtin_layouts
+from qrl.envs.registration import ENV_ID
 from tests.layouts import TWO_CELLS, layouts
 
 
 @pytest.mark.parametrize("layout", builtin_layouts())
-def test_whole_trajectories_replay_in_the_real_environment(layout: str) -> None:
+def test_trajectories_replay_in_the_environment(layout: str) -> None:
     dataset = collect(CollectorSettings(layout=layout, trajectories=30, max_steps=60, seed=5))
     env = gymnasium.make(ENV_ID, layout=layout, max_steps=60)
     assert dataset.layout is not None
@@ -34,17 +36,17 @@ def test_whole_trajectories_replay_in_the_real_environment(layout: str) -> None:
         assert (terminated, truncated) == (dataset.terminated[episode], dataset.truncated[episode])
 
 
-def test_the_share_of_random_actions_is_epsilon() -> None:
+def test_the_fraction_of_random_actions_is_epsilon() -> None:
     dataset = collect(CollectorSettings(trajectories=3000, epsilon=0.6, seed=1))
     assert dataset.layout is not None
     before = dataset.states[dataset.sources]
     goals = np.repeat(dataset.goals, dataset.lengths)
     greedy = ground_truth(dataset.layout).greedy(before, goals)
-    # Where one action is greedy, another one shows exploration: probability epsilon * 3/4, and so on.
+    # With one greedy action, a non-greedy one has probability epsilon * 3/4; with two, epsilon * 2/4.
     for ties in (1, 2):
-        chosen = greedy.sum(1) == ties
-        astray = ~greedy[np.arange(len(greedy)), dataset.actions][chosen]
-        interval = binomtest(int(astray.sum()), int(chosen.sum())).proportion_ci(0.9999)
+        tied = greedy.sum(1) == ties
+        suboptimal = ~greedy[np.arange(len(greedy)), dataset.actions][tied]
+        interval = binomtest(int(suboptimal.sum()), int(tied.sum())).proportion_ci(0.9999)
         assert interval.low < 0.6 * (1 - ties / 4) < interval.high
         assert interval.high - interval.low < 0.02
 
@@ -65,7 +67,7 @@ def test_ties_are_broken_uniformly() -> None:
 def test_greedy_episodes_are_shortest() -> None:
     dataset = collect(CollectorSettings(trajectories=500, epsilon=0))
     assert dataset.layout is not None
-    starts = dataset.states[dataset.offsets[:-1] + np.arange(500)]
+    starts = dataset.states[dataset.starts]
     assert dataset.terminated.all()
     np.testing.assert_array_equal(dataset.lengths, ground_truth(dataset.layout).distances[starts, dataset.goals])
 
@@ -76,50 +78,50 @@ def as_bytes(dataset: Dataset, folder: Path) -> bytes:
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
-    made = CollectorSettings(layout="traps", trajectories=50, seed=3)
-    assert as_bytes(collect(made), tmp_path) == as_bytes(collect(made), tmp_path)
-    other = collect(made.model_copy(update={"seed": 4}))
-    assert not np.array_equal(collect(made).actions[:100], other.actions[:100])
+    settings = CollectorSettings(layout="traps", trajectories=50, seed=3)
+    assert as_bytes(collect(settings), tmp_path) == as_bytes(collect(settings), tmp_path)
+    other = collect(settings.model_copy(update={"seed": 4}))
+    assert not np.array_equal(collect(settings).actions[:100], other.actions[:100])
 
 
-@pytest.mark.parametrize("count", [1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK])
-def test_fewer_trajectories_are_the_first_of_more(count: int, tmp_path: Path) -> None:
-    made = CollectorSettings(layout="corridor", trajectories=2 * BLOCK + 5, seed=7)
-    small = made.model_copy(update={"trajectories": count})
-    assert as_bytes(collect(made).first(count), tmp_path) == as_bytes(collect(small), tmp_path)
+@pytest.mark.parametrize("count", [1, 7, BLOCK_EPISODES - 1, BLOCK_EPISODES, BLOCK_EPISODES + 1, 2 * BLOCK_EPISODES])
+def test_fewer_trajectories_are_a_prefix_of_more(count: int, tmp_path: Path) -> None:
+    settings = CollectorSettings(layout="corridor", trajectories=2 * BLOCK_EPISODES + 5, seed=7)
+    fewer = settings.model_copy(update={"trajectories": count})
+    assert as_bytes(collect(settings).first(count), tmp_path) == as_bytes(collect(fewer), tmp_path)
 
 
 def test_blocks_differ() -> None:
-    dataset = collect(CollectorSettings(layout="corridor", trajectories=2 * BLOCK, max_steps=20))
-    assert not np.array_equal(dataset.lengths[:BLOCK], dataset.lengths[BLOCK:])
+    dataset = collect(CollectorSettings(layout="corridor", trajectories=2 * BLOCK_EPISODES, max_steps=20))
+    assert not np.array_equal(dataset.lengths[:BLOCK_EPISODES], dataset.lengths[BLOCK_EPISODES:])
 
 
 def test_golden_data() -> None:
-    """What a seed means must not change silently: published datasets are named by their settings."""
+    """The data of a seed must not change silently: published datasets are identified by their settings."""
     dataset = collect(CollectorSettings(trajectories=2, seed=0))
     assert dataset.num_transitions == 92
     assert dataset.goals.tolist() == [82, 153]
     assert dataset.actions[:12].tolist() == [3, 2, 0, 0, 0, 1, 1, 3, 0, 3, 0, 0]
 
 
-@settings(max_examples=30)
+@hypothesis_settings(max_examples=30)
 @given(layouts(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 12))
-def test_any_layout_gives_valid_data(layout: Layout, epsilon: float, max_steps: int) -> None:
-    made = CollectorSettings(layout=layout.text, trajectories=20, epsilon=epsilon, max_steps=max_steps)
+def test_any_layout_yields_valid_data(layout: Layout, epsilon: float, max_steps: int) -> None:
+    settings = CollectorSettings(layout=layout.text, trajectories=20, epsilon=epsilon, max_steps=max_steps)
     distances = ground_truth(layout).distances[np.ix_(layout.starts, layout.goals)]
     if np.isinf(distances).all(1).any():
         with pytest.raises(LayoutError, match="no goal can be reached"):
-            collect(made)
+            collect(settings)
         return
-    dataset = collect(made)  # validated on the way: every transition is legal
+    dataset = collect(settings)  # validates that every transition is possible
     assert dataset.num_episodes == 20
-    starts = dataset.states[dataset.offsets[:-1] + np.arange(20)]
+    starts = dataset.states[dataset.starts]
     assert np.isin(starts, layout.starts).all()
     assert np.isin(dataset.goals, layout.goals).all()
     np.testing.assert_array_equal(dataset.terminated, dataset.last_states == dataset.goals)
     np.testing.assert_array_equal(dataset.truncated, ~dataset.terminated)
     assert (dataset.lengths[dataset.truncated] == max_steps).all()
-    # No episode goes on after its goal.
+    # No episode continues after its goal.
     goals = np.repeat(dataset.goals, dataset.lengths)
     assert (dataset.states[dataset.sources] != goals).all()
 

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from qrl.envs import npz
 from qrl.envs.collector import CollectorSettings, collect
-from qrl.envs.dataset import FORMAT, Dataset
+from qrl.envs.dataset import Dataset, TrajectoryHeader
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, load_layout
 
@@ -33,11 +33,11 @@ def test_round_trip(dataset: Dataset, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["d.npz"]
 
 
-def test_a_file_needs_no_pickle_and_few_bytes(tmp_path: Path) -> None:
+def test_files_are_compact_and_free_of_pickle(tmp_path: Path) -> None:
     dataset = collect(CollectorSettings(trajectories=1000))
     dataset.save(tmp_path / "d.npz")
     with np.load(tmp_path / "d.npz", allow_pickle=False) as file:
-        assert set(file) == {"header", *FORMAT.fields}
+        assert set(file) == {"header", *Dataset.FORMAT.specs}
     assert (tmp_path / "d.npz").stat().st_size < 12 * dataset.num_transitions
 
 
@@ -58,11 +58,10 @@ def test_first_keeps_whole_episodes(dataset: Dataset) -> None:
             dataset.first(count)
 
 
-# A user's own data
+# from_arrays
 
-
-OWN: dict[str, Any] = {
-    # Two episodes, of two actions and of one, in a world of three places.
+ARRAYS: dict[str, Any] = {
+    # Two episodes, of two actions and of one, in a world of three states.
     "observations": [[0, 0], [1, 0], [2, 5], [1, 0], [0, 0]],
     "actions": [1, 1, 0],
     "lengths": [2, 1],
@@ -71,7 +70,7 @@ OWN: dict[str, Any] = {
 
 
 def test_from_arrays_finds_the_distinct_states() -> None:
-    dataset = Dataset.from_arrays(**OWN, terminated=[True, False], goals=[[2, 5], [7, 7]])
+    dataset = Dataset.from_arrays(**ARRAYS, terminated=[True, False], goals=[[2, 5], [7, 7]])
     np.testing.assert_array_equal(dataset.observations, [[0, 0], [1, 0], [2, 5], [7, 7]])
     assert dataset.states.tolist() == [0, 1, 2, 1, 0]
     assert dataset.goals.tolist() == [2, 3]
@@ -84,7 +83,7 @@ def test_from_arrays_finds_the_distinct_states() -> None:
 
 
 def test_from_arrays_without_goals(tmp_path: Path) -> None:
-    dataset = Dataset.from_arrays(**OWN)
+    dataset = Dataset.from_arrays(**ARRAYS)
     assert dataset.goals.tolist() == [-1, -1]
     assert dataset.truncated.all()
     dataset.save(tmp_path / "own.npz")
@@ -92,7 +91,7 @@ def test_from_arrays_without_goals(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.data())
-def test_from_arrays_gives_back_every_observation(lengths: list[int], data: st.DataObject) -> None:
+def test_from_arrays_preserves_observations(lengths: list[int], data: st.DataObject) -> None:
     shape = (sum(lengths) + len(lengths), 2)
     observations = data.draw(arrays.arrays(np.float32, shape, elements=st.sampled_from([-1.5, -0.0, 0.0, 3.0])))
     dataset = Dataset.from_arrays(observations, [0] * sum(lengths), lengths, num_actions=1)
@@ -100,8 +99,8 @@ def test_from_arrays_gives_back_every_observation(lengths: list[int], data: st.D
     assert len(dataset.observations) == len({tuple(row) for row in (observations + 0.0).tolist()})
 
 
-def test_from_arrays_keeps_the_layouts_ids(dataset: Dataset) -> None:
-    again = Dataset.from_arrays(
+def test_from_arrays_uses_the_state_ids_of_the_layout(dataset: Dataset) -> None:
+    rebuilt = Dataset.from_arrays(
         dataset.observations[dataset.states],
         dataset.actions,
         dataset.lengths,
@@ -111,10 +110,10 @@ def test_from_arrays_keeps_the_layouts_ids(dataset: Dataset) -> None:
         layout=dataset.layout,
     )
     for name, array in dataset.arrays.items():
-        np.testing.assert_array_equal(again.arrays[name], array, err_msg=name)
+        np.testing.assert_array_equal(rebuilt.arrays[name], array, err_msg=name)
 
 
-def test_minus_zero_is_the_layouts_zero() -> None:
+def test_negative_zero_equals_zero() -> None:
     layout = Layout("#####\n#S.G#\n#####")
     rows = layout.observations[[0, 1, 2]].copy()
     rows[rows == 0] *= -1
@@ -126,38 +125,44 @@ def test_minus_zero_is_the_layouts_zero() -> None:
     [
         (
             {"observations": [[0, 0], [1, 0], [2, 5], [1, 0]]},
-            "4 rows, but 2 episodes of 3 actions need 5",
+            "4 rows, but 2 episodes with 3 actions in total need 5",
         ),
-        ({"observations": [0, 1, 2, 1, 0]}, "observations: must have two dimensions"),
+        ({"observations": [0, 1, 2, 1, 0]}, "observations: must have 2 dimensions"),
         ({"observations": [["a", "b"]] * 5}, "observations: not a table of numbers"),
-        ({"observations": [[0, np.nan]] * 5}, "observations: not all are finite"),
-        ({"actions": [1, 3, 0]}, "actions: all must be from 0 to 2"),
-        ({"actions": [1, 0]}, "actions: 2 entries, but there should be 3"),
-        ({"actions": [1.0, 0.5, 0.0]}, "actions: must be a list of whole numbers"),
-        ({"actions": [2**32, 1, 0]}, "actions: must be a list of whole numbers below"),
+        ({"observations": [[0, np.nan]] * 5}, "observations: all values must be finite"),
+        ({"actions": [1, 3, 0]}, "actions: all values must be from 0 to 2"),
+        ({"actions": [1, 0]}, "actions: 2 entries, but must have 3"),
+        ({"actions": [1.0, 0.5, 0.0]}, "actions: must be a 1-dimensional array of integers"),
+        ({"actions": [2**32, 1, 0]}, "actions: must be .* integers below"),
         ({"num_actions": 0}, "from_arrays: num_actions: input should be greater than or equal to 1"),
         ({"lengths": [3, 0]}, "episode 1 has no actions"),
         ({"observations": np.zeros((0, 2)), "actions": np.zeros(0, int), "lengths": np.zeros(0, int)}, "no episodes"),
-        ({"terminated": [True]}, "offsets: 1 episodes need 2 offsets"),
-        ({"terminated": [1, 0]}, "terminated: must be a list of true and false"),
-        ({"truncated": [True, False, True]}, "truncated: 3 entries, but there should be 2"),
-        ({"goals": [[0, 0]]}, "goals: shape"),
-        ({"goals": [[0, 0, 0], [0, 0, 0]]}, "goals: shape"),
-        ({"layout": load_layout("corridor"), "observations": np.zeros((5, 18)), "num_actions": 4}, "is no state of"),
+        ({"terminated": [True]}, "terminated: must be 2 booleans, one per episode"),
+        ({"terminated": [1, 0]}, "terminated: must be 2 booleans, one per episode, not int64"),
+        (
+            {"truncated": [True, False, True]},
+            r"truncated: must be 2 booleans, .* not bool of shape \(3,\)",
+        ),
+        ({"goals": [[0, 0]]}, "goals: the shape is"),
+        ({"goals": [[0, 0, 0], [0, 0, 0]]}, "goals: the shape is"),
+        (
+            {"layout": load_layout("corridor"), "observations": np.zeros((5, 18)), "num_actions": 4},
+            "is not a state of",
+        ),
     ],
 )
-def test_bad_own_data(change: dict[str, Any], message: str) -> None:
+def test_bad_arrays_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(DatasetError, match=message):
-        Dataset.from_arrays(**{**OWN, **change})
+        Dataset.from_arrays(**{**ARRAYS, **change})
 
 
 # Validation
 
 
-def test_illegal_transitions_are_found(dataset: Dataset) -> None:
+def test_impossible_transitions_are_refused(dataset: Dataset) -> None:
     states = dataset.states.copy()
-    place = dataset.sources[int(dataset.offsets[3]) + 1] + 1
-    states[place] = (states[place] + 50) % 107
+    index = dataset.sources[int(dataset.offsets[3]) + 1] + 1
+    states[index] = (states[index] + 50) % 107
     with pytest.raises(DatasetError, match=r"impossible in the layout, the first in episode 3, step 1"):
         replace(dataset, states=states)
 
@@ -173,35 +178,56 @@ def test_a_terminated_episode_must_end_at_its_goal(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("states", np.int32(107), "states: all must be from 0 to 106"),
-        ("states", np.int32(-1), "states: all must be"),
-        ("goals", np.int32(-2), "goals: all must be from -1"),
-        ("actions", np.int32(4), "actions: all must be from 0 to 3"),
-        ("offsets", np.int64(1), "offsets: .* begin with 0"),
-        ("observations", np.float32(np.inf), "observations: not all are finite"),
-        ("observations", np.float32(0.123), "not those of the layout"),
+        ("states", np.int32(107), "states: all values must be from 0 to 106"),
+        ("states", np.int32(-1), "states: all values must be"),
+        ("goals", np.int32(-2), "goals: all values must be from -1"),
+        ("actions", np.int32(4), "actions: all values must be from 0 to 3"),
+        ("offsets", np.int64(1), "offsets: .* the first of them 0"),
+        ("observations", np.float32(np.inf), "observations: all values must be finite"),
+        ("observations", np.float32(0.123), "do not match the layout"),
     ],
 )
-def test_bad_values_are_found(dataset: Dataset, name: str, value: Any, message: str) -> None:
+def test_bad_values_are_refused(dataset: Dataset, name: str, value: Any, message: str) -> None:
     changed = getattr(dataset, name).copy()
     changed.flat[0] = value
     with pytest.raises(DatasetError, match=message):
         replace(dataset, **{name: changed})
 
 
-def test_wrong_types_and_headers_are_found(dataset: Dataset) -> None:
+def test_wrong_dtypes_and_headers_are_refused(dataset: Dataset) -> None:
     with pytest.raises(DatasetError, match="states: must be 1-dimensional int32, not 1-dimensional int64"):
         replace(dataset, states=dataset.states.astype(np.int64))
     header = dataset.header.model_copy(update={"layout": "nonsense"})
     with pytest.raises(DatasetError, match="header key layout"):
         replace(dataset, header=header)
     spaces = dataset.header.spaces.model_copy(update={"observation_dim": 3})
-    with pytest.raises(DatasetError, match="18 columns, but the header says 3"):
+    with pytest.raises(DatasetError, match="18 columns, but the header declares 3"):
         replace(dataset, header=dataset.header.model_copy(update={"spaces": spaces}))
 
 
 def test_a_bad_header_names_file_and_key(dataset: Dataset, tmp_path: Path) -> None:
     header = dataset.header.model_dump()
-    npz.write(tmp_path / "d.npz", FORMAT, {**header, "spaces": {"observation_dim": "many"}}, dataset.arrays)
+    npz.write(tmp_path / "d.npz", Dataset.FORMAT, {**header, "spaces": {"observation_dim": "many"}}, dataset.arrays)
     with pytest.raises(DatasetError, match=r"d\.npz: header: spaces\.observation_dim"):
         Dataset.load(tmp_path / "d.npz")
+
+
+# The format is fixed: what an earlier release wrote must load, with the same hash.
+
+HEADER: dict[str, Any] = {
+    "source": "arrays",
+    "spaces": {"observation_dim": 2, "num_actions": 3},
+    "env_id": None,
+    "layout": None,
+    "layout_name": None,
+    "collector": None,
+    "versions": {"qrl": "0.1.0", "numpy": "2.0.0"},
+}
+
+
+def test_old_files_load(tmp_path: Path) -> None:
+    dataset = Dataset.from_arrays(**ARRAYS)
+    npz.write(tmp_path / "old.npz", Dataset.FORMAT, HEADER, dataset.arrays)
+    loaded = Dataset.load(tmp_path / "old.npz")
+    assert loaded.header == TrajectoryHeader(**HEADER)
+    assert loaded.content_hash == "ef20c53fcf9afeafecafbb8b116de03f792883b469e3a159e35537ee293da454"

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.errors import LayoutError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
+from qrl.envs.registration import ENV_ID
 from tests.layouts import BUILTIN, layouts
 
 STEPS = [(0, -1), (1, 0), (0, 1), (-1, 0)]
@@ -19,7 +19,7 @@ def reference_distances(layout: Layout) -> np.ndarray:
     """Breadth-first search from every state on the text itself."""
     rows = layout.text.split("\n")
     states = [(x, y) for y, row in enumerate(rows) for x, cell in enumerate(row) if cell != "#"]
-    number = {cell: state for state, cell in enumerate(states)}
+    state_ids = {cell: state for state, cell in enumerate(states)}
     distances = np.full((len(states), len(states)), np.inf)
     for start in states:
         depth = {start: 0}
@@ -27,18 +27,18 @@ def reference_distances(layout: Layout) -> np.ndarray:
         while queue:
             x, y = queue.popleft()
             for action, (dx, dy) in enumerate(STEPS):
-                ahead = (x + dx, y + dy)
+                target = (x + dx, y + dy)
                 cells = rows[y][x] + rows[y + dy][x + dx]
-                if rows[y + dy][x + dx] != "#" and AGAINST[action] not in cells and ahead not in depth:
-                    depth[ahead] = depth[x, y] + 1
-                    queue.append(ahead)
+                if rows[y + dy][x + dx] != "#" and AGAINST[action] not in cells and target not in depth:
+                    depth[target] = depth[x, y] + 1
+                    queue.append(target)
         for cell, steps in depth.items():
-            distances[number[start], number[cell]] = steps
+            distances[state_ids[start], state_ids[cell]] = steps
     return distances
 
 
 def stepped_transitions(layout: Layout) -> np.ndarray:
-    """The transition table as the real environment gives it, one reset and one step for each entry."""
+    """The transition table of the environment, by one reset and one step per entry."""
     env = gymnasium.make(ENV_ID, layout=layout, disable_env_checker=True)
     cells = [tuple(cell) for cell in layout.cells.tolist()]
     table = np.empty((len(cells), 4), int)
@@ -62,13 +62,22 @@ def test_distances_equal_breadth_first_search(layout: Layout) -> None:
 
 
 @given(layouts())
-def test_random_layouts_distances(layout: Layout) -> None:
-    np.testing.assert_array_equal(GroundTruth(layout).distances, reference_distances(layout))
+def test_distances_of_random_layouts(layout: Layout) -> None:
+    truth = GroundTruth(layout)
+    expected = reference_distances(layout)
+    assert truth.strongly_connected == np.isfinite(expected).all()
+    np.testing.assert_array_equal(truth.distances, expected)
+
+
+def test_connectivity_needs_no_distances() -> None:
+    truth = GroundTruth(load_layout("six-rooms"))
+    assert truth.strongly_connected
+    assert "distances" not in vars(truth)
 
 
 @settings(max_examples=30)
 @given(layouts(max_side=5))
-def test_random_layouts_transitions(layout: Layout) -> None:
+def test_transitions_of_random_layouts(layout: Layout) -> None:
     truth = GroundTruth(layout)
     try:
         truth.check_tasks()
@@ -85,9 +94,9 @@ def test_distances_are_a_quasimetric_of_single_steps(layout: Layout) -> None:
     distances = truth.distances
     assert (np.diag(distances) == 0).all()
     assert (distances[:, None, :] <= distances[:, :, None] + distances[None]).all()
-    # Bellman: from a state to another, one step and then the best of what follows.
-    ahead = 1 + distances[truth.transitions].min(1)
-    np.testing.assert_array_equal(np.where(np.eye(len(distances), dtype=bool), 0, ahead), distances)
+    # Bellman: the distance to another state is one step plus the minimum over next states.
+    backup = 1 + distances[truth.transitions].min(1)
+    np.testing.assert_array_equal(np.where(np.eye(len(distances), dtype=bool), 0, backup), distances)
 
 
 def test_documented_figures() -> None:
@@ -100,7 +109,7 @@ def test_documented_figures() -> None:
 
 
 def test_a_door_by_hand() -> None:
-    # Cells 0 1 2 in the upper row, 3 below the door: it may be entered and left sideways, but not against its arrow.
+    # States 0 1 2 in the upper row, 3 below the door, which blocks only moves against its arrow.
     truth = GroundTruth(Layout("#####\n#S>G#\n##.##\n#####"))
     up, right, down, left = range(4)
     assert truth.transitions[0, right] == 1
@@ -112,16 +121,16 @@ def test_a_door_by_hand() -> None:
     assert truth.distances[3].tolist() == [np.inf, 1, 2, 0]
 
 
-def test_greedy_actions_are_those_that_come_nearer() -> None:
+def test_greedy_actions_reduce_the_distance() -> None:
     truth = ground_truth(load_layout("six-rooms"))
     states = np.arange(len(truth.transitions))
     for goal in truth.layout.goals[::29]:
         mask = truth.greedy(states, np.full_like(states, goal))
-        nearer = truth.distances[truth.transitions, goal] == truth.distances[:, [goal]] - 1
-        np.testing.assert_array_equal(mask[states != goal], nearer[states != goal])
+        reduces = truth.distances[truth.transitions, goal] == truth.distances[:, [goal]] - 1
+        np.testing.assert_array_equal(mask[states != goal], reduces[states != goal])
 
 
-def test_tasks_are_uniform_over_what_can_be_reached() -> None:
+def test_tasks_are_uniform_over_reachable_goals() -> None:
     layout = Layout("#######\n#S>.GG#\n##v####\n##G..S#\n#######")
     truth = GroundTruth(layout)
     starts, goals = truth.sample_tasks(np.random.default_rng(0), 30_000)
@@ -133,12 +142,12 @@ def test_tasks_are_uniform_over_what_can_be_reached() -> None:
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
 
 
-def test_a_start_without_any_goal_is_refused() -> None:
+def test_a_start_without_a_reachable_goal_is_refused() -> None:
     truth = GroundTruth(Layout("######\n#S#SG#\n######", "walled"))
     with pytest.raises(LayoutError, match="walled: no goal can be reached from the start in row 2, column 2"):
         truth.check_tasks()
 
 
-def test_one_ground_truth_for_equal_layouts() -> None:
+def test_equal_layouts_share_one_ground_truth() -> None:
     text = load_layout("corridor").text
     assert ground_truth(Layout(text)) is ground_truth(Layout(text, "another name"))

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from qrl.envs.errors import LayoutError
 from qrl.envs.layout import DOORS, Layout, builtin_layouts, load_layout
-from tests.layouts import BUILTIN, TWO_CELLS, layouts
+from tests.layouts import TWO_CELLS, layouts
 
 
 def test_six_rooms_is_as_documented() -> None:
@@ -15,7 +15,7 @@ def test_six_rooms_is_as_documented() -> None:
     assert len(layout.starts) * len(layout.goals) == 9180
 
 
-def test_states_are_numbered_in_reading_order() -> None:
+def test_states_are_numbered_row_by_row() -> None:
     layout = Layout("#####\n#S.G#\n#>#.#\n#####")
     assert layout.cells.tolist() == [[1, 1], [2, 1], [3, 1], [1, 2], [3, 2]]
     assert layout.characters.tolist() == ["S", ".", "G", ">", "."]
@@ -30,12 +30,12 @@ def test_observations_by_hand() -> None:
     assert table.dtype == np.float32
     np.testing.assert_allclose(table[0, :2], [-0.5, -1 / 3], rtol=1e-6)
     np.testing.assert_allclose(table[5, :2], [0.5, 1 / 3], rtol=1e-6)
-    # Headings up, down, left as (action + 1) / 4 in reading order, the same for every state.
+    # Headings up, down, left as (action + 1) / 4 in the order of the doors, equal for all states.
     assert (table[:, 2:] == np.array([0.25, 0.75, 1.0] + 13 * [0], np.float32)).all()
 
 
 @given(layouts())
-def test_observations_tell_states_apart(layout: Layout) -> None:
+def test_observations_are_distinct(layout: Layout) -> None:
     assert len(np.unique(layout.observations, axis=0)) == len(layout.cells)
     assert np.abs(layout.observations).max() <= 1
     for state, (x, y) in enumerate(layout.cells):
@@ -79,15 +79,28 @@ def test_loading_by_name_path_and_text(tmp_path: Path) -> None:
     assert load_layout(path) == load_layout(str(path)) == load_layout(TWO_CELLS) == Layout(TWO_CELLS)
     assert hash(load_layout(path)) == hash(Layout(TWO_CELLS))
     assert load_layout(path).name == str(path)
-    assert [load_layout(name).name for name in builtin_layouts()] == [layout.name for layout in BUILTIN]
+    assert builtin_layouts() == ["corridor", "six-rooms", "traps"]
+    assert load_layout("traps").name == "traps"
 
 
-def test_loading_nonsense(tmp_path: Path) -> None:
+def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     binary = tmp_path / "picture.png"
     binary.write_bytes(b"\x89PNG\xff\xfe")
-    with pytest.raises(LayoutError, match="did you mean 'six-rooms'"):
-        load_layout("six-room")
     with pytest.raises(LayoutError, match=r"picture\.png is not UTF-8"):
         load_layout(binary)
     with pytest.raises(LayoutError, match="cannot be read"):
         load_layout(tmp_path)
+    with pytest.raises(LayoutError, match="cannot be read: File name too long"):
+        load_layout("#" * 300)
+
+
+def test_a_misspelt_name_is_corrected() -> None:
+    with pytest.raises(LayoutError, match=r"unknown layout 'six-room' \(did you mean 'six-rooms'\?\)"):
+        load_layout("six-room")
+
+
+@pytest.mark.parametrize("source", ["six-rooms.txt", "rooms/six-rooms", Path("six-room")])
+def test_a_missing_file_is_not_a_misspelt_name(source: str | Path) -> None:
+    message = f"^layout file {source} does not exist; built-in layouts: corridor, six-rooms, traps$"
+    with pytest.raises(LayoutError, match=message):
+        load_layout(source)

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.minari_exchange import from_minari, to_minari
 
-minari = pytest.importorskip("minari", reason='Minari is not installed: pip install "qrl[minari]"')
+minari = pytest.importorskip("minari", reason="Minari is not installed: pip install -e '.[minari]'")
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _temporary_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
 
 
@@ -34,19 +35,19 @@ def test_round_trip(dataset: Dataset) -> None:
     assert dataset.truncated.any()
     assert dataset.terminated.any()
     to_minari(dataset, "doors/traps-v0")
-    back = from_minari("doors/traps-v0")
-    assert_same_data(back, dataset)
-    assert back.header.source == "the Minari dataset doors/traps-v0"
+    imported = from_minari("doors/traps-v0")
+    assert_same_data(imported, dataset)
+    assert imported.header.source == "the Minari dataset doors/traps-v0"
 
 
-def test_exported_data_is_what_the_environment_gives(dataset: Dataset) -> None:
+def test_exported_data_matches_the_environment(dataset: Dataset) -> None:
     to_minari(dataset, "doors/traps-v0")
     stored = minari.load_dataset("doors/traps-v0")
     env = stored.recover_environment()
     assert env.unwrapped.layout == dataset.layout
     for episode in stored.iterate_episodes():
         goal = dataset.goals[episode.id]
-        start = dataset.states[dataset.offsets[episode.id] + episode.id]
+        start = dataset.states[dataset.starts[episode.id]]
         cells = dataset.layout.cells.tolist() if dataset.layout else []
         observation, _ = env.reset(options={"start": cells[start], "goal": cells[goal]})
         for step, action in enumerate(episode.actions):
@@ -57,32 +58,33 @@ def test_exported_data_is_what_the_environment_gives(dataset: Dataset) -> None:
             assert terminated == episode.terminations[step]
 
 
-def test_own_data_without_layout_or_goals() -> None:
-    own = Dataset.from_arrays([[0, 1], [2, 3], [0, 1]], [4, 0], [2], num_actions=5)
-    to_minari(own, "own-v3")
-    assert_same_data(from_minari("own-v3"), own)
+def test_data_without_layout_or_goals() -> None:
+    dataset = Dataset.from_arrays([[0, 1], [2, 3], [0, 1]], [4, 0], [2], num_actions=5)
+    to_minari(dataset, "arrays-v3")
+    assert_same_data(from_minari("arrays-v3"), dataset)
 
 
 def test_bad_ids_and_missing_data(dataset: Dataset) -> None:
-    with pytest.raises(DatasetError, match="is no Minari id"):
-        to_minari(dataset, "no version")
-    with pytest.raises(DatasetError, match="no local Minari dataset absent-v0; local ones: none"):
+    for bad_id in ("no version", "no-version", "space in-v0"):
+        with pytest.raises(DatasetError, match="is not a Minari id"):
+            to_minari(dataset, bad_id)
+    with pytest.raises(DatasetError, match=r"no local Minari dataset absent-v0 \(local ones: none\)"):
         from_minari("absent-v0")
     to_minari(dataset.first(1), "twice-v0")
-    with pytest.raises(DatasetError, match="exists already"):
+    with pytest.raises(DatasetError, match="already exists"):
         to_minari(dataset, "twice-v0")
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Minari misses an author and so on
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Minari warns about missing metadata
 @pytest.mark.parametrize(
     ("observation_space", "action_space", "message"),
     [
-        (spaces.Box(0, 1, (2,)), spaces.Box(0, 1, (1,)), "only Discrete actions"),
+        (spaces.Box(0, 1, (2,)), spaces.Box(0, 1, (1,)), "only Discrete from 0 is supported"),
         (spaces.Box(0, 1, (2, 2)), spaces.Discrete(2), "only a one-dimensional Box"),
         (spaces.Dict({"image": spaces.Box(0, 1, (2,))}), spaces.Discrete(2), "only a one-dimensional Box"),
     ],
 )
-def test_spaces_that_do_not_fit(observation_space: Any, action_space: Any, message: str) -> None:
+def test_unsupported_spaces_are_refused(observation_space: Any, action_space: Any, message: str) -> None:
     def samples(space: spaces.Space[Any], count: int) -> Any:
         if isinstance(space, spaces.Dict):
             return {key: samples(part, count) for key, part in space.items()}
@@ -100,3 +102,10 @@ def test_spaces_that_do_not_fit(observation_space: Any, action_space: Any, messa
     )
     with pytest.raises(DatasetError, match=message):
         from_minari("other-v0")
+
+
+def test_minari_is_optional(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minari", None)
+    for call in (lambda: to_minari(dataset, "doors-v0"), lambda: from_minari("doors-v0")):
+        with pytest.raises(DatasetError, match=r"Minari is not installed; .* pip install -e '\.\[minari\]'"):
+            call()

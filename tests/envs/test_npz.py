@@ -1,4 +1,4 @@
-"""The file format: whatever is done to a file is noticed before it is used."""
+"""The file format: any change to a file is detected before its data is used."""
 
 import io
 import json
@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 from qrl.envs import npz
 from qrl.envs.errors import DatasetError
 
-KIND = npz.Format("test-file", 3, {"numbers": npz.Field(np.float64, 2), "ids": npz.Field(np.int32, 1)})
-HEADER = {"made by": "a test", "list": [1, 2.5, None]}
+FORMAT = npz.Format("test-file", 3, {"numbers": npz.ArraySpec(np.float64, 2), "ids": npz.ArraySpec(np.int32, 1)})
+HEADER = {"author": "a test", "list": [1, 2.5, None]}
 ARRAYS: npz.Arrays = {"numbers": np.arange(6.0).reshape(2, 3), "ids": np.arange(4, dtype=np.int32)}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    npz.write(tmp_path / "file.npz", KIND, HEADER, ARRAYS)
+    npz.write(tmp_path / "file.npz", FORMAT, HEADER, ARRAYS)
     return tmp_path / "file.npz"
 
 
-def members(path: Path) -> dict[str, bytes]:
+def read_members(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def rewrite(path: Path, parts: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
+def write_members(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> None:
     with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, content in parts.items():
+        for name, content in members.items():
             archive.writestr(name, content)
 
 
@@ -50,30 +50,30 @@ def npy_header(shape: str, dtype: str = "<f8") -> bytes:
 
 
 def test_round_trip(path: Path) -> None:
-    header, arrays = npz.read(path, KIND)
+    header, arrays = npz.read(path, FORMAT)
     assert header == HEADER
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
         assert arrays[name].dtype == array.dtype
 
 
-def test_same_content_same_bytes(path: Path, tmp_path: Path) -> None:
-    npz.write(tmp_path / "again.npz", KIND, dict(reversed(HEADER.items())), ARRAYS)
+def test_equal_content_yields_identical_bytes(path: Path, tmp_path: Path) -> None:
+    npz.write(tmp_path / "again.npz", FORMAT, dict(reversed(HEADER.items())), ARRAYS)
     assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
 
 
 def edit_header(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, bytes]], None]:
-    def edit(parts: dict[str, bytes]) -> None:
-        header = json.loads(np.load(io.BytesIO(parts["header.npy"])).tobytes())
+    def edit(members: dict[str, bytes]) -> None:
+        header = json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
         header = change(header) or header
-        parts["header.npy"] = as_npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
+        members["header.npy"] = as_npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
 
     return edit
 
 
 def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
-    def edit(parts: dict[str, bytes]) -> None:
-        parts[f"{name}.npy"] = content
+    def edit(members: dict[str, bytes]) -> None:
+        members[f"{name}.npy"] = content
 
     return edit
 
@@ -81,7 +81,7 @@ def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (edit_header(lambda h: h.update({"made by": "somebody else"})), "does not match the hash"),
+        (edit_header(lambda h: h.update(author="somebody else")), "does not match the hash"),
         (edit_header(lambda h: h.update(content_hash="0" * 64)), "does not match the hash"),
         (edit_header(lambda h: h.pop("content_hash") and None), "does not match the hash"),
         (edit_header(lambda h: h.update(format="other-file")), "not a test-file file: its header says 'other-file'"),
@@ -90,10 +90,10 @@ def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
             "format version 4, but .* reads version 3",
         ),
         (edit_header(lambda h: [h]), "not a test-file file"),
-        (put("header", as_npy(np.frombuffer(b"{", np.uint8))), "header is not JSON"),
-        (put("header", as_npy(np.frombuffer(b"[" * 100_000, np.uint8))), "header is not JSON"),
-        (put("header", as_npy(np.frombuffer(b'{"a": NaN}', np.uint8))), "NaN is no JSON"),
-        (put("header", as_npy(np.frombuffer(b"9" * 5000, np.uint8))), "header is not JSON"),
+        (put("header", as_npy(np.frombuffer(b"{", np.uint8))), "header is not valid JSON"),
+        (put("header", as_npy(np.frombuffer(b"[" * 100_000, np.uint8))), "header is not valid JSON"),
+        (put("header", as_npy(np.frombuffer(b'{"a": NaN}', np.uint8))), "NaN is not allowed in JSON"),
+        (put("header", as_npy(np.frombuffer(b"9" * 5000, np.uint8))), "header is not valid JSON"),
         (put("ids", as_npy(np.arange(1, 5, dtype=np.int32))), "does not match the hash"),
         (put("ids", as_npy(np.arange(4))), "'ids' must be 1-dimensional int32 in C order, but is 1-dimensional int64"),
         (put("ids", as_npy(np.array([{}, 1]), allow_pickle=True)), "'ids' must be 1-dimensional int32"),
@@ -104,51 +104,61 @@ def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
         (put("numbers", npy_header("(1, 1)", "|O") + b"12345678"), "must be 2-dimensional"),
         (put("numbers", npy_header("__import__('os')")), "NumPy's format"),
         (put("numbers", b"not an array"), "NumPy's format"),
-        (put("stranger", as_npy(np.zeros(1))), "holds other parts"),
-        (lambda parts: parts.pop("ids.npy") and None, "the array 'ids' is missing"),
-        (lambda parts: parts.pop("header.npy") and None, "it has no header"),
+        (put("stranger", as_npy(np.zeros(1))), "contains members other than"),
+        (lambda members: members.pop("ids.npy") and None, "the array 'ids' is missing"),
+        (lambda members: members.pop("header.npy") and None, "it has no header"),
     ],
 )
-def test_tampering_is_caught(path: Path, edit: Callable[[dict[str, bytes]], None], message: str) -> None:
-    parts = members(path)
-    edit(parts)
-    rewrite(path, parts)
+def test_tampering_is_detected(path: Path, edit: Callable[[dict[str, bytes]], None], message: str) -> None:
+    members = read_members(path)
+    edit(members)
+    write_members(path, members)
     with pytest.raises(DatasetError, match=message) as caught:
-        npz.read(path, KIND)
+        npz.read(path, FORMAT)
     assert str(path) in str(caught.value)
 
 
-def test_compression_bombs_are_refused(path: Path) -> None:
-    rewrite(path, members(path), zipfile.ZIP_DEFLATED)
+def test_compressed_members_are_refused(path: Path) -> None:
+    write_members(path, read_members(path), zipfile.ZIP_DEFLATED)
     with pytest.raises(DatasetError, match="is compressed"):
-        npz.read(path, KIND)
+        npz.read(path, FORMAT)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 30, 200, -1, -30])
 def test_truncated_files(path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(DatasetError, match="damaged or not a test-file file"):
-        npz.read(path, KIND)
+        npz.read(path, FORMAT)
+
+
+def test_member_names_that_are_not_utf8(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02")  # the first entry of the zip directory
+    content[entry + 9] |= 0x08  # the flag for a UTF-8 name
+    content[entry + 46] = 0xFF  # its first character
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match="damaged or not a test-file file"):
+        npz.read(path, FORMAT)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(st.data())
-def test_a_flipped_byte_is_noticed_or_harmless(path: Path, data: st.DataObject) -> None:
+def test_a_flipped_byte_is_detected_or_harmless(path: Path, data: st.DataObject) -> None:
     content = bytearray(path.read_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= data.draw(st.integers(1, 255))
+    index = data.draw(st.integers(0, len(content) - 1))
+    content[index] ^= data.draw(st.integers(1, 255))
     changed = path.with_name("changed.npz")
     changed.write_bytes(content)
     try:
-        header, arrays = npz.read(changed, KIND)
+        header, arrays = npz.read(changed, FORMAT)
     except DatasetError:
         return
-    # Some bytes of the zip container (times, attributes) mean nothing for the content.
+    # Some bytes of the zip container (times, attributes) do not affect the content.
     assert header == HEADER
     assert all(np.array_equal(arrays[name], ARRAYS[name]) for name in ARRAYS)
 
 
-def test_files_that_are_not_there_or_not_ours(tmp_path: Path) -> None:
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("hello")
     np.savez(tmp_path / "foreign.npz", x=np.zeros(3))
     for name, message in [
@@ -158,4 +168,4 @@ def test_files_that_are_not_there_or_not_ours(tmp_path: Path) -> None:
         ("", "Is a directory"),
     ]:
         with pytest.raises(DatasetError, match=message):
-            npz.read(tmp_path / name, KIND)
+            npz.read(tmp_path / name, FORMAT)

@@ -10,16 +10,16 @@ from minigrid.core.grid import Grid
 from minigrid.minigrid_env import MiniGridEnv
 
 from qrl.common.errors import UserError
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.errors import LayoutError
 from qrl.envs.layout import builtin_layouts
 from qrl.envs.one_way_doors import OneWayDoor, OneWayDoorsEnv
+from qrl.envs.registration import ENV_ID
 from tests.layouts import TWO_CELLS
 
 
 @pytest.fixture
 def corridor() -> OneWayDoorsEnv:
-    """Row 1: S . > G; below its ends a way back through a door to the left."""
+    """Row 1 is S . > G, with a path back through a door to the left."""
     return OneWayDoorsEnv("corridor", max_steps=9)
 
 
@@ -30,7 +30,7 @@ def test_gymnasium_env_checker(layout: str) -> None:
     assert isinstance(env.unwrapped, MiniGridEnv)
 
 
-def test_made_in_a_fresh_interpreter() -> None:
+def test_make_in_a_fresh_interpreter() -> None:
     program = (
         "import gymnasium as gym\n"
         "if __name__ == '__main__':\n"
@@ -60,7 +60,7 @@ def test_an_episode_by_hand(corridor: OneWayDoorsEnv) -> None:
         np.testing.assert_array_equal(observation["desired_goal"], table[3])
 
 
-def test_truncation_only_at_the_cap(corridor: OneWayDoorsEnv) -> None:
+def test_truncation_only_at_the_step_limit(corridor: OneWayDoorsEnv) -> None:
     corridor.reset(options={"start": (1, 1), "goal": (4, 1)})
     flags = [corridor.step(0)[2:4] for _ in range(9)]
     assert flags == [(False, False)] * 8 + [(False, True)]
@@ -99,7 +99,7 @@ def test_goal_functions_agree_with_stepping() -> None:
             done = terminated or truncated
 
 
-def test_reset_draws_starts_and_reachable_goals() -> None:
+def test_reset_samples_starts_and_reachable_goals() -> None:
     env = OneWayDoorsEnv("traps")
     env.reset(seed=0)
     infos = [env.reset()[1] for _ in range(500)]
@@ -112,10 +112,10 @@ def test_reset_draws_starts_and_reachable_goals() -> None:
     assert [again.reset()[1] for _ in range(500)] == infos
 
 
-def test_a_part_of_the_task_may_be_fixed() -> None:
+def test_start_or_goal_can_be_fixed() -> None:
     env = OneWayDoorsEnv("traps")
     env.reset(seed=0)
-    trapped = (1, 8)  # in the room below left, which has no way out
+    trapped = (1, 8)  # in the lower left room, which has no exit
     for _ in range(50):
         goal = env.reset(options={"start": trapped})[1]["goal"]
         assert np.isfinite(env.truth.distances[env.layout.state_ids[8, 1], goal])
@@ -138,9 +138,9 @@ def test_bad_options(corridor: OneWayDoorsEnv, options: dict[str, Any], message:
         corridor.reset(options=options)
 
 
-def test_no_goal_to_draw() -> None:
+def test_no_reachable_goal() -> None:
     env = OneWayDoorsEnv("#####\n#S>G#\n#####")
-    with pytest.raises(UserError, match="there is no goal with a way"):
+    with pytest.raises(UserError, match="no goal to sample, as the goal would be unreachable"):
         env.reset(options={"start": (3, 1)})
 
 
@@ -158,7 +158,7 @@ def test_bad_arguments() -> None:
         OneWayDoorsEnv("######\n#S#SG#\n######")
 
 
-def test_observations_are_the_callers_own(corridor: OneWayDoorsEnv) -> None:
+def test_observations_are_copies(corridor: OneWayDoorsEnv) -> None:
     observation, _ = corridor.reset(seed=0)
     before = corridor.layout.observations.copy()
     for array in observation.values():
@@ -176,8 +176,8 @@ def test_frames_show_doors_goal_and_agent() -> None:
 
     env.reset(options={"start": (1, 1), "goal": (4, 1)})
     right, left = tile(3, 1), tile(3, 3)
-    assert (np.abs(right - left).sum(-1) > 100).any()  # the tile cache tells headings apart
-    assert (np.abs(right - left[:, ::-1]).max(-1) > 100).mean() < 0.1  # mirrored but for the edges
+    assert (np.abs(right - left).sum(-1) > 100).any()  # the tile cache distinguishes headings
+    assert (np.abs(right - left[:, ::-1]).max(-1) > 100).mean() < 0.1  # mirrored except for the edges
     red, green, _ = tile(4, 1).mean((0, 1))
     assert green > 200 > 50 > red
     red, green, _ = tile(1, 1).max((0, 1))
@@ -188,11 +188,11 @@ def test_frames_show_doors_goal_and_agent() -> None:
     assert tile(1, 1)[:, :, 0].max() < 255
 
 
-def test_every_heading_has_its_own_picture() -> None:
+def test_every_heading_has_a_distinct_tile() -> None:
     up, *others = (Grid.render_tile(OneWayDoor(heading), tile_size=16).astype(int) for heading in range(4))
     for heading, tile in enumerate(others, 1):
         assert np.abs(np.rot90(up, -heading) - tile).max() == 0
-        assert (np.abs(up - tile).max(-1) > 100).sum() >= 20  # of 256 pixels: seen at a glance
+        assert (np.abs(up - tile).max(-1) > 100).sum() >= 20  # of 256 pixels
 
 
 def test_human_rendering_without_a_screen() -> None:

@@ -1,4 +1,4 @@
-"""Edge lists: what they become, and what is refused by file and line."""
+"""Edge lists: the resulting graphs, and errors that name the file and line."""
 
 import gzip
 from pathlib import Path
@@ -34,15 +34,15 @@ def test_by_hand(zipped: bool, tmp_path: Path) -> None:
     assert np.array_equal(graph.reversed.toarray(), graph.edges.toarray().T)
 
 
-@given(edges=EDGES, block=st.integers(1, 30))
-def test_any_list_in_any_blocks(
-    edges: list[tuple[int, int]], block: int, tmp_path_factory: pytest.TempPathFactory
+@given(edges=EDGES, chunk=st.integers(1, 30))
+def test_any_edge_list_in_any_chunks(
+    edges: list[tuple[int, int]], chunk: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("graph") / "edges.txt"
     edges = [*edges, (0, 1)]
     path.write_text("\n".join(f"{source}\t{target}" for source, target in edges))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", block)
+        patch.setattr(module, "CHUNK_BYTES", chunk)
         graph = read_edge_list(path)
     assert edges_of(graph) == {(source, target) for source, target in edges if source != target}
     assert set(graph.names.tolist()) == {node for edge in edges for node in edge}
@@ -51,7 +51,7 @@ def test_any_list_in_any_blocks(
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "shown"),
+    ("text", "line", "excerpt"),
     [
         ("1 2\n3\n", 2, "3"),
         ("1 2\n# c\n3 4 5\n", 3, "3 4 5"),
@@ -61,18 +61,18 @@ def test_any_list_in_any_blocks(
         ("1 2\nfrom to\n1 2\n", 2, "from to"),
         ("1 99999999999999999999999\n", 1, "1 9999"),
         ("1 2\n1 2147483648", 2, "2147483648"),
-        ("1 2\n3\n4 5 6\n", 2, "3"),  # as many numbers as two a line would give
+        ("1 2\n3\n4 5 6\n", 2, "3"),  # the total is two numbers per line
     ],
 )
-def test_a_malformed_line_is_named(text: str, line: int, shown: str, tmp_path: Path) -> None:
+def test_a_malformed_line_is_named(text: str, line: int, excerpt: str, tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     path.write_text(text)
-    with pytest.raises(DatasetError, match=rf"edges\.txt, line {line}: .*{shown}"):
+    with pytest.raises(DatasetError, match=rf"edges\.txt, line {line}: .*{excerpt}"):
         read_edge_list(path)
 
 
-def test_lines_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", 64)
+def test_lines_are_counted_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK_BYTES", 64)
     path = tmp_path / "edges.txt"
     path.write_text("1 2\n" * 1000 + "1 x\n")
     with pytest.raises(DatasetError, match="line 1001"):
@@ -82,19 +82,19 @@ def test_lines_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.Monke
         read_edge_list(path)
 
 
-def test_what_is_no_graph(tmp_path: Path) -> None:
+def test_files_without_a_graph_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "edges.txt"
     for text in ("", "# only a comment\n", "\n\n"):
         path.write_text(text)
         with pytest.raises(DatasetError, match=r"edges\.txt: the graph has no edges"):
             read_edge_list(path)
     path.write_bytes(gzip.compress(b"1 2\n" * 10_000)[:-20])
-    with pytest.raises(DatasetError, match="cut off"):
+    with pytest.raises(DatasetError, match="truncated"):
         read_edge_list(path)
     with pytest.raises(DatasetError, match="cannot be read"):
         read_edge_list(tmp_path / "nowhere.txt")
 
 
 def test_only_self_loops() -> None:
-    with pytest.raises(DatasetError, match="no edges but self-loops"):
+    with pytest.raises(DatasetError, match="only self-loops"):
         Graph.from_edges(np.array([4, 4]), np.array([4, 4]))

@@ -1,29 +1,33 @@
-"""Random walks follow the edges with the right probabilities; features tell near from far."""
+"""Random walks follow the edges with the right probabilities; nearby nodes get similar features."""
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from qrl.common.errors import ConfigError
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
 from qrl.envs.graphs.graph import Graph
-from qrl.envs.graphs.node2vec import WalkSettings, node2vec, walk
+from qrl.envs.graphs.node2vec import WalkSettings, node2vec, random_walks
 
-# 0 -> 1, and from 1 to 0, 2 and 3; 0 -> 2. So after 0 -> 1, going to 0 is back, 2 is near 0, 3 is far.
+GENSIM = "gensim is not installed: pip install -e '.[graphs]'"
+
+# After the step 0 -> 1: node 0 is a return, 2 is a neighbor of 0, and 3 is not.
 FORK = Graph.from_edges(np.array([0, 0, 1, 1, 1, 3, 2]), np.array([1, 2, 0, 2, 3, 3, 1]))
 
 
 @pytest.mark.parametrize(("p", "q"), [(1, 1), (4, 1), (1, 4), (0.25, 2)])
 def test_second_steps_have_the_weights_of_node2vec(p: float, q: float) -> None:
     settings = WalkSettings.from_values({"p": p, "q": q, "length": 3}, "test")
-    walks = walk(FORK.edges, np.zeros(60_000, np.int64), settings, np.random.default_rng(0))
-    there = walks[walks[:, 1] == 1]
-    assert len(there) == pytest.approx(30_000, rel=0.05)
-    weights = np.array([1 / p, 1, 1 / q])  # back to 0, to 2 which 0 leads to, to 3 which it does not
-    found = np.bincount(there[:, 2], minlength=4)[[0, 2, 3]] / len(there)
-    np.testing.assert_allclose(found, weights / weights.sum(), atol=0.015)
+    walks = random_walks(FORK.edges, np.zeros(60_000, np.int64), settings, np.random.default_rng(0))
+    through_1 = walks[walks[:, 1] == 1]
+    assert len(through_1) == pytest.approx(30_000, rel=0.05)
+    weights = np.array([1 / p, 1, 1 / q])
+    frequencies = np.bincount(through_1[:, 2], minlength=4)[[0, 2, 3]] / len(through_1)
+    np.testing.assert_allclose(frequencies, weights / weights.sum(), atol=0.015)
 
 
 def test_walks_follow_edges_and_end_in_dead_ends() -> None:
@@ -31,19 +35,19 @@ def test_walks_follow_edges_and_end_in_dead_ends() -> None:
     graph = Graph.from_edges(rng.integers(30, size=60), rng.integers(30, size=60))
     edges = set(zip(*graph.edges.nonzero(), strict=True))
     settings = WalkSettings.from_values({"p": 2, "q": 0.5, "length": 8}, "test")
-    walks = walk(graph.edges, np.arange(graph.num_nodes), settings, rng)
+    walks = random_walks(graph.edges, np.arange(graph.num_nodes), settings, rng)
     degree = np.diff(graph.edges.indptr)
     for nodes in walks.tolist():
-        for here, following in pairwise(nodes):
-            if following >= 0:
-                assert (here, following) in edges
+        for node, successor in pairwise(nodes):
+            if successor >= 0:
+                assert (node, successor) in edges
             else:
-                assert here < 0 or degree[here] == 0
+                assert node < 0 or degree[node] == 0
     assert (walks < 0).any()
 
 
-def test_near_nodes_have_near_features() -> None:
-    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'qrl[graphs]'")
+def test_nearby_nodes_have_similar_features() -> None:
+    pytest.importorskip("gensim", reason=GENSIM)
     ring = np.arange(30)
     graph = Graph.from_edges(ring, (ring + 1) % 30)
     settings = WalkSettings.from_values({"walks": 20, "length": 10, "epochs": 10, "window": 2}, "test")
@@ -51,13 +55,13 @@ def test_near_nodes_have_near_features() -> None:
     assert features.shape == (30, 8)
     assert np.array_equal(features, node2vec(graph, 8, settings, seed=3))
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
-    likeness = unit @ unit.T
-    apart = np.minimum((ring - ring[:, None]) % 30, (ring[:, None] - ring) % 30)
-    assert likeness[apart == 1].mean() > likeness[apart > 5].mean() + 0.2
+    similarity = unit @ unit.T
+    distance = np.minimum((ring - ring[:, None]) % 30, (ring[:, None] - ring) % 30)
+    assert similarity[distance == 1].mean() > similarity[distance > 5].mean() + 0.2
 
 
-def test_features_are_made_once_for_all_splits_of_a_file(tmp_path: Path) -> None:
-    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'qrl[graphs]'")
+def test_features_are_cached_for_all_splits_of_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("gensim", reason=GENSIM)
     file = tmp_path / "ring.txt"
 
     def collected(nodes: int, split_seed: int) -> GraphDataset:
@@ -71,3 +75,9 @@ def test_features_are_made_once_for_all_splits_of_a_file(tmp_path: Path) -> None
     assert first.features is other.features
     assert not np.array_equal(first.training_pairs, other.training_pairs)
     assert larger.num_nodes == 21
+
+
+def test_gensim_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(ConfigError, match=r"needs gensim; .* pip install -e '\.\[graphs\]'"):
+        node2vec(FORK, 4, WalkSettings(), seed=0)

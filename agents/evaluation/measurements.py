@@ -1,0 +1,174 @@
+"""What the metrics are computed from: tasks that were planned, estimates beside exact distances, and axioms."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qrl.agents.evaluation.axioms import Axioms, measure_axioms
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, exhaustive_tasks
+from qrl.agents.planning.references import oracle_steps
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import GroundTruth
+
+Mask = NDArray[np.bool_]
+Range = tuple[int, int]  # of exact distances, both ends included
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Outcomes of tasks, each field (tasks,); exact: their exact distances, where known."""
+
+    success: Mask
+    steps: NDArray[np.int64]
+    cause: NDArray[np.str_]
+    exact: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome, exact: NDArray[np.float32] | None = None) -> "Tasks":
+        return cls(outcome.success, outcome.steps, outcome.cause, exact)
+
+    def __len__(self) -> int:
+        return len(self.success)
+
+    def between(self, low: int, high: int) -> "Tasks":
+        """Those whose exact distance lies in a range."""
+        assert self.exact is not None
+        chosen = (low <= self.exact) & (self.exact <= high)
+        return Tasks(self.success[chosen], self.steps[chosen], self.cause[chosen], self.exact[chosen])
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimated beside exact steps to the goal, each (pairs,), for some (state, action, goal)."""
+
+    estimate: NDArray[np.float32]
+    exact: NDArray[np.float32]
+    longest: float  # of all exact steps in the world
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+    @cached_property
+    def known(self) -> Mask:
+        return np.isfinite(self.estimate)
+
+    @cached_property
+    def error(self) -> NDArray[np.float64]:
+        """Of the finite estimates, estimate - exact."""
+        return self.estimate[self.known].astype(np.float64) - self.exact[self.known]
+
+    def between(self, low: int, high: int) -> "Estimates":
+        """Those whose exact steps lie in a range."""
+        chosen = (low <= self.exact) & (self.exact <= high)
+        return Estimates(self.estimate[chosen], self.exact[chosen], self.longest)
+
+
+class Measurements:
+    """One planner on one world; each part is computed when a metric first asks for it, and None if it does not exist.
+
+    tasks: outcomes of the tasks, if any were planned. policy: what walks all pairs, if it can.
+    steps: (states, goals, actions), the planner's estimates, if it has any. agent: for the axioms.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: Tasks | None,
+        dataset: Dataset,
+        truth: GroundTruth | None = None,
+        policy: WalkingPolicy | None = None,
+        steps: Steps | None = None,
+        agent: Agent | None = None,
+        seed: int = 0,
+        max_steps: int = MAX_STEPS,
+    ) -> None:
+        self.tasks: Tasks | None = tasks
+        self.dataset = dataset
+        self.truth = truth
+        self.policy = policy
+        self.steps = steps
+        self.agent = agent
+        self.seed = seed
+        self.max_steps = max_steps
+
+    @property
+    def unreachable_tasks(self) -> int | None:
+        if self.truth is None or self.policy is None:
+            return None
+        layout = self.truth.layout
+        return len(layout.starts) * len(layout.goals) - len(exhaustive_tasks(self.truth)[0])
+
+    @cached_property
+    def all_pairs(self) -> Tasks | None:
+        """From every state to every other reachable one."""
+        if self.truth is None or self.policy is None:
+            return None
+        reachable = np.isfinite(self.truth.distances)
+        np.fill_diagonal(reachable, False)
+        starts, goals = np.nonzero(reachable)
+        outcome = self.policy.walk(self.truth, starts, goals, self.max_steps)
+        return Tasks.of(outcome, self.truth.distances[starts, goals])
+
+    @cached_property
+    def reachable(self) -> Estimates | None:
+        return self._estimates(reachable_goals)
+
+    @cached_property
+    def seen(self) -> Estimates | None:
+        return self._estimates(lambda exact: reachable_goals(exact) & seen_goals(self.dataset))
+
+    @cached_property
+    def unseen(self) -> Estimates | None:
+        return self._estimates(lambda exact: reachable_goals(exact) & ~seen_goals(self.dataset))
+
+    @cached_property
+    def unreachable(self) -> Estimates | None:
+        return self._estimates(lambda exact: np.isinf(exact) & other_states(exact))
+
+    def _estimates(self, choose: Callable[[Steps], Mask]) -> Estimates | None:
+        if self.truth is None or self.steps is None:
+            return None
+        exact = oracle_steps(self.truth)
+        chosen = choose(exact)
+        return Estimates(self.steps[chosen], exact[chosen], float(exact[reachable_goals(exact)].max()))
+
+    @cached_property
+    def axioms(self) -> Axioms | None:
+        if self.agent is None:
+            return None
+        return measure_axioms(self.agent, self.steps, self.dataset, self.truth, self.seed)
+
+
+def reachable_goals(exact: Steps) -> Mask:
+    """Which exact steps are compared: to all other states that are reachable after the action."""
+    return np.isfinite(exact) & other_states(exact)
+
+
+def other_states(exact: Steps) -> Mask:
+    """(states, goals, 1): all but the state itself as goal."""
+    return ~np.eye(len(exact), dtype=bool)[..., None]
+
+
+@lru_cache(maxsize=2)  # asked for every planner and picture of an evaluation
+def seen_goals(dataset: Dataset) -> Mask:
+    """(states, goals, actions): whether some trajectory takes the action in the state and later visits the goal."""
+    count = len(dataset.observations)
+    seen = np.zeros((count, count, dataset.header.spaces.num_actions), bool)
+    steps, actions = dataset.sources, dataset.actions
+    remaining = np.repeat(dataset.ends, dataset.lengths) - steps
+    for offset in range(1, int(remaining.max()) + 1):
+        inside = remaining >= offset
+        steps, actions, remaining = steps[inside], actions[inside], remaining[inside]
+        seen[dataset.states[steps], dataset.states[steps + offset], actions] = True
+    return seen
+
+
+def distance_ranges(truth: GroundTruth) -> list[Range]:
+    """At most ten ranges of exact distances, from 0 to the longest."""
+    longest = int(truth.distances[np.isfinite(truth.distances)].max())
+    width = longest // 10 + 1
+    return [(low, low + width - 1) for low in range(0, longest + 1, width)]

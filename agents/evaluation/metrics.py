@@ -1,0 +1,221 @@
+"""The metrics of an evaluation: one table, from which JSON, tables, reports, TensorBoard, studies and --help derive.
+
+To add a metric, add a line to the table below or, in a plugin, decorate a function with `register_metric`. Nothing here
+imports torch, so that --help answers at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qrl.agents.evaluation.statistics import rank_correlation
+from qrl.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from qrl.agents.evaluation.measurements import Estimates, Measurements, Tasks
+
+Value = float | None
+CAUSES = ("blocked", "loop", "cap", "ended")  # of failure
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`compute` takes the measurements of an evaluation; None where the metric does not exist.
+
+    key: its place in the JSON, dotted. title: its row in tables; without one it is not shown there.
+    column: its name in metrics.csv, TensorBoard during training and the columns of a study, if it has one.
+    headline: shown in the tables of a study. in_training: computed at every evaluation during training.
+    """
+
+    key: str
+    title: str
+    help: str
+    compute: Callable[[Any], Value]
+    digits: int = 3
+    higher_is_better: bool | None = None
+    column: str | None = None
+    headline: bool = False
+    in_training: bool = False
+
+
+def _of_tasks(compute: Callable[["Tasks"], Any]) -> Callable[["Tasks"], Value]:
+    """A metric of tasks; without tasks it does not exist."""
+    return lambda tasks: float(compute(tasks)) if len(tasks) else None
+
+
+def _mean(values: "np.ndarray[Any, Any]") -> Value:
+    return float(values.mean(dtype=np.float64)) if values.size else None
+
+
+def _excess_steps(tasks: "Tasks") -> Value:
+    return None if tasks.exact is None else _mean((tasks.steps - tasks.exact)[tasks.success])
+
+
+def _spl(tasks: "Tasks") -> Value:
+    if tasks.exact is None:
+        return None
+    return _mean(np.where(tasks.success, tasks.exact / np.maximum(tasks.steps, tasks.exact), 0))
+
+
+def _spearman(pairs: "Estimates") -> Value:
+    """Over all pairs, infinite estimates ranking last; undefined for NaN and where one side is constant."""
+    correlation = rank_correlation(pairs.estimate, pairs.exact)
+    return None if np.isnan(correlation) else correlation
+
+
+def _failed(cause: str) -> Callable[["Tasks"], Value]:
+    return _of_tasks(lambda tasks: (tasks.cause == cause).sum())
+
+
+TASKS = [  # of a set of tasks: `Tasks`
+    Metric("success_rate", "success rate", "fraction of tasks that reach the goal",
+           _of_tasks(lambda tasks: tasks.success.mean()), 3, True),
+    Metric("spl", "SPL",
+           "success weighted by exact distance / steps taken: 1 if every goal is reached by a shortest path",
+           _spl, 3, True),
+    Metric("excess_steps", "excess steps of successes", "steps beyond the exact distance, mean over successes",
+           _excess_steps, 2, False),
+    Metric("tasks", "tasks", "number of tasks; in a layout, all have reachable goals",
+           _of_tasks(len), 0),
+    Metric("failures.blocked", "  failed: blocked", "tasks that push against a wall or door for ever",
+           _failed("blocked"), 0, False),
+    Metric("failures.loop", "  failed: loop", "tasks that walk in a circle", _failed("loop"), 0, False),
+    Metric("failures.cap", "  failed: cap", "tasks that run out of steps on the way", _failed("cap"), 0, False),
+    Metric("failures.ended", "  failed: ended", "tasks that the environment ends short of the goal",
+           _failed("ended"), 0, False),
+]  # fmt: skip
+
+ERRORS = [  # of a set of (state, action, goal): `Estimates`
+    Metric("pairs", "pairs", "number of (state, action, goal)", len, 0),
+    Metric("signed_error", "estimate - exact", "mean of learned - exact steps to the goal",
+           lambda pairs: _mean(pairs.error), 2),
+    Metric("absolute_error", "|estimate - exact|", "mean of |learned - exact| steps to the goal",
+           lambda pairs: _mean(np.abs(pairs.error)), 2, False),
+    Metric("spearman", "rank correlation (Spearman)",
+           "rank correlation of learned and exact steps; infinite estimates rank last", _spearman, 3, True),
+    Metric("underestimated", "underestimated by more than 1",
+           "fraction estimated more than 1 step below the exact distance",
+           lambda pairs: _mean(pairs.error < -1), 3, False),
+    Metric("known", "  fraction with an estimate", "fraction with a finite estimate; errors are means over these",
+           lambda pairs: _mean(pairs.known), 3, True),
+]  # fmt: skip
+
+
+def _within(
+    prefix: str,
+    part: Callable[["Measurements"], Any],
+    metrics: Sequence[Metric],
+    context: str = "",
+    titles: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    **flags: Sequence[str],
+) -> list[Metric]:
+    """The metrics of one part of the measurements: with a prefix, and with a title only where `titles` has one."""
+
+    def of_part(compute: Callable[[Any], Value]) -> Callable[["Measurements"], Value]:
+        def measured(measurements: "Measurements") -> Value:
+            value = part(measurements)
+            return None if value is None else compute(value)
+
+        return measured
+
+    return [
+        Metric(
+            key=f"{prefix}{metric.key}",
+            title=metric.title if titles is None else titles.get(metric.key, ""),
+            help=f"{metric.help}{context}",
+            compute=of_part(metric.compute),
+            digits=metric.digits,
+            higher_is_better=metric.higher_is_better,
+            column=(columns or {}).get(metric.key),
+            **{flag: metric.key in keys for flag, keys in flags.items()},
+        )
+        for metric in metrics
+    ]
+
+
+def _own(*keys: str) -> dict[str, str]:
+    """Columns that are named as their metrics."""
+    return {key: key for key in keys}
+
+
+def _axiom(name: str) -> Callable[["Measurements"], Value]:
+    return lambda measurements: None if measurements.axioms is None else getattr(measurements.axioms, name)
+
+
+METRICS = [
+    *_within("", lambda m: m.tasks, TASKS, columns=_own("success_rate", "spl", "excess_steps"),
+             headline=("success_rate", "spl"), in_training=("success_rate",)),
+    Metric("unreachable_tasks", "unreachable tasks (left out)", "start-goal pairs left out: the goal is unreachable",
+           lambda m: m.unreachable_tasks, 0),
+    *_within("all_pairs.", lambda m: m.all_pairs, TASKS, ", from every state to every other reachable one",
+             titles={"success_rate": "success rate, all pairs of states"},
+             columns={"success_rate": "all_pairs_success_rate"}),
+    *_within("distances.reachable.", lambda m: m.reachable, ERRORS, ", over goals reachable after the action",
+             titles={"signed_error": "steps to the goal, estimate - exact",
+                     "absolute_error": "  |estimate - exact|",
+                     "spearman": "  rank correlation (Spearman)",
+                     "underestimated": "  underestimated by more than 1",
+                     "known": "  fraction with an estimate"},
+             columns=_own("signed_error", "absolute_error", "spearman", "underestimated"),
+             headline=("signed_error", "absolute_error"), in_training=("signed_error", "absolute_error")),
+    *_within("distances.seen.", lambda m: m.seen, ERRORS, ", over goals that a trajectory visits after the action",
+             titles={"absolute_error": "  |estimate - exact|, pairs seen in a trajectory"}),
+    *_within("distances.unseen.", lambda m: m.unseen, ERRORS,
+             ", over reachable goals that no trajectory visits after the action",
+             titles={"absolute_error": "  |estimate - exact|, unseen pairs"}),
+    *_within("distances.unreachable.", lambda m: m.unreachable, [
+        Metric("pairs", "", "number of (state, action, goal) with an unreachable goal", len, 0),
+        Metric("mean_estimate", "  unreachable goals: mean estimate",
+               "mean estimate of their steps, which should be large",
+               lambda pairs: _mean(pairs.estimate), 1, True),
+        Metric("beyond", "    longer than every exact distance", "fraction estimated longer than every exact distance",
+               lambda pairs: _mean(pairs.estimate > pairs.longest), 3, True),
+    ]),
+    Metric("axioms.triangle_violations", "triangle violations",
+           "fraction of random triples with d(x,z) > d(x,y) + d(y,z) + 0.001: 0 for a quasimetric by construction",
+           _axiom("triangle_violations"), 4, False, "triangle_violations", headline=True),
+    Metric("axioms.triangle_excess", "  largest excess", "largest d(x,z) - d(x,y) - d(y,z), at least 0",
+           _axiom("triangle_excess"), 2, False, "triangle_excess"),
+    Metric("axioms.identity_error", "identity error", "mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|",
+           _axiom("identity_error"), 3, False, "identity_error"),
+    Metric("axioms.asymmetry", "asymmetry, learned",
+           "mean |d(s,g) - d(g,s)| by the best actions; in a layout, of states that reach each other",
+           _axiom("asymmetry"), 2, None, "asymmetry"),
+    Metric("axioms.true_asymmetry", "asymmetry, exact", "the same of the exact distances",
+           _axiom("true_asymmetry"), 2),
+]  # fmt: skip
+
+
+def register_metric(
+    key: str, *, title: str, help: str, digits: int = 3, higher_is_better: bool | None = None
+) -> Callable[[Callable[["Measurements"], Value]], Callable[["Measurements"], Value]]:
+    """Register `function(measurements) -> float | None` as a metric of every evaluation and study."""
+
+    def decorate(compute: Callable[["Measurements"], Value]) -> Callable[["Measurements"], Value]:
+        known = {metric.key: metric for metric in METRICS}
+        again = key in known and known[key].compute.__qualname__ == compute.__qualname__
+        if key in known and not again:
+            raise ConfigError(f"the metric {key!r} exists already; choose another key")
+        metric = Metric(
+            key, title, help, compute, digits, higher_is_better, column=key.replace(".", "_"), headline=True
+        )
+        if again:  # the same function defined again, as when a notebook's cell is run twice
+            METRICS[METRICS.index(known[key])] = metric
+        else:
+            METRICS.append(metric)
+        return compute
+
+    return decorate
+
+
+def columns(metrics: Sequence[Metric]) -> dict[str, Metric]:
+    """The metrics that a study records, by the names of their columns."""
+    return {metric.column: metric for metric in metrics if metric.column is not None}
+
+
+def help_lines(names: Mapping[str, Metric]) -> str:
+    """A line per metric, for --help."""
+    return "\n".join(f"  {name:<36} {metric.help}" for name, metric in names.items())

@@ -1,0 +1,83 @@
+"""The agent of a training run, opened for evaluation: with its data, and what a reader of its results should know."""
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qrl.agents.errors import RunError
+from qrl.agents.evaluation.evaluator import Evaluator, Subject
+from qrl.agents.evaluation.results import REFERENCES, Evaluation, Results
+from qrl.agents.planning.agent import Agent
+from qrl.agents.runs.checkpoint import Checkpoint
+from qrl.agents.runs.run import Run
+from qrl.envs.dataset import Dataset
+from qrl.envs.errors import DatasetError
+
+
+@dataclass(frozen=True)
+class TrainedAgent:
+    run: Run
+    agent: Agent
+    checkpoint: Checkpoint
+    dataset: Dataset
+    notices: list[str]
+
+    @classmethod
+    def open(
+        cls,
+        run: Run | str | Path,
+        checkpoint: str | Path | None = None,
+        dataset: str | Path | Dataset | None = None,
+        seed: int = 0,
+    ) -> "TrainedAgent":
+        """`checkpoint`: one that the run kept, not its last; `dataset`: data to evaluate on, not the run's own."""
+        run = Run.open(run.path if isinstance(run, Run) else run, "train-agent")
+        agent, metadata = run.load_agent(checkpoint, seed)
+        notices = []
+        if not run.complete.exists():
+            total = "?" if run.num_steps is None else run.num_steps
+            notices.append(f"{run.path} is not complete: this is its checkpoint at step {metadata.step} of {total}")
+        data = run.dataset if dataset is None else dataset
+        if not isinstance(data, Dataset):
+            data = Dataset.load(data)
+        if data.content_hash != metadata.dataset_hash:
+            if dataset is None:
+                raise DatasetError(
+                    f"{run.dataset_path} has changed since {run.path} was trained on it; "
+                    "evaluate-planning --dataset takes it as it is now"
+                )
+            notices.append(f"{run.path} was trained on other data than {dataset}")
+        return cls(run, agent, metadata, data, notices)
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder, unless a reference is called so."""
+        return f"{self.run.name} (run)" if self.run.name in REFERENCES else self.run.name
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The keys of `Evaluation` about the run."""
+        return {
+            "run": str(self.run.path),
+            "model": self.checkpoint.model_name,
+            "step": self.checkpoint.step,
+            "complete": self.run.complete.exists(),
+        }
+
+    def subject(self, evaluator: Evaluator) -> Subject:
+        return evaluator.agent(self.agent, self.name)
+
+    def evaluate(self, evaluator: Evaluator, references: bool = True) -> Evaluation:
+        return evaluator.evaluate(self.subject(evaluator), references=references, notices=self.notices, **self.origin)
+
+    def log(self, results: Results) -> None:
+        """Write the values into the run's TensorBoard, at the checkpoint's step."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        try:
+            with closing(SummaryWriter(str(self.run.tensorboard))) as writer:
+                for key, value in results.scalars().items():
+                    writer.add_scalar(f"planning-{results.protocol}/{key}", value, self.checkpoint.step)
+        except OSError as error:
+            raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error

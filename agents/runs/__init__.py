@@ -1,0 +1,1 @@
+"""Training runs: settings, folder, checkpoints and the training loop."""

@@ -1,0 +1,56 @@
+"""metrics.csv: one row per logged step."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from qrl.common.errors import FileError
+from qrl.common.files import atomic_write, read_text
+
+
+class MetricsFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def start(self, columns: Sequence[str], last_step: int) -> None:
+        """Create the file, or truncate it to the rows up to `last_step`."""
+        # A kill may have torn the last line: it lacks columns, or its step is beyond the checkpoint.
+        rows = self._read() if self.path.exists() else []
+        rows = [row for row in rows if None not in row.values() and int(row["step"]) <= last_step]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        with atomic_write(self.path) as file:
+            file.write(text.getvalue().encode())
+
+    def append(self, columns: Sequence[str], row: dict[str, float]) -> None:
+        try:
+            with self.path.open("a") as file:
+                csv.DictWriter(file, columns, lineterminator="\n").writerow(row)
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be written: {error.strerror or error}") from error
+
+    def last(self) -> dict[str, float]:
+        """The last row."""
+        try:
+            *_, row = self._read()
+            return {key: float(value) for key, value in row.items() if value}
+        except (ValueError, TypeError):
+            raise FileError(f"{self.path} is damaged") from None
+
+    def seconds(self) -> float:
+        """The time of all logged training steps."""
+        last_step, total = 0, 0.0
+        try:
+            for row in self._read():
+                total += (int(row["step"]) - last_step) / float(row["steps_per_second"])
+                last_step = int(row["step"])
+        except (ValueError, KeyError, TypeError, ZeroDivisionError):
+            raise FileError(f"{self.path} is damaged") from None
+        return total
+
+    def _read(self) -> list[dict[str, Any]]:
+        return list(csv.DictReader(io.StringIO(read_text(self.path, max_bytes=2**30))))

@@ -1,0 +1,56 @@
+"""The model of a run at initialization, and settings in which nothing is left to be found out."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from qrl.agents.runs.settings import RunSettings
+from qrl.common.errors import ConfigError
+from qrl.common.seeds import derived_seed
+from qrl.compiling import has_compiler
+from qrl.q_models.base import QModel
+from qrl.registry import find
+from qrl.spec import QModelSpec
+from qrl.testing import quick_check
+
+SettingsT = TypeVar("SettingsT", bound=RunSettings)
+
+
+def build_model(settings: RunSettings, spec: QModelSpec) -> tuple[QModel, dict[str, Any]]:
+    """The model with its initial weights, and all its parameters. A plugin's is checked against the contract."""
+    torch.set_num_threads(settings.threads or torch.get_num_threads())
+    registration = find(settings.model.name)
+    params = registration.sized(settings.model.params, settings.model.width, settings.model.latent_size)
+    device = _device(settings.device)
+    with torch.random.fork_rng():
+        torch.manual_seed(derived_seed(settings.seed, "model"))
+        model = registration.make(spec, params)
+    if registration.origin != "qrl":
+        quick_check(settings.model.name, model)
+    model = model.to(device)
+    if settings.compile == "on":
+        model.accelerate_()
+    return model, params
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device: {name!r} cannot be used here ({str(error).splitlines()[0]})") from None
+    return device
+
+
+def resolve(settings: SettingsT) -> SettingsT:
+    """Settings in which nothing is left to be found out; a misspelt model is refused before data is made."""
+    find(settings.model.name)
+    compile_ = settings.compile
+    if compile_ == "auto":
+        compile_ = "on" if has_compiler() else "off"
+    data = Path(settings.dataset).stem if settings.dataset is not None else settings.data_name
+    run = settings.run or str(Path("runs") / f"{data}__{settings.model.name}__seed{settings.seed}")
+    threads = settings.threads or torch.get_num_threads()
+    dataset = None if settings.dataset is None else str(Path(settings.dataset).absolute())
+    return settings.model_copy(update={"compile": compile_, "dataset": dataset, "run": run, "threads": threads})

@@ -1,0 +1,139 @@
+"""What the two training commands learn from, and how their models are scored while they learn.
+
+Everything else about a run is the same for both. Nothing here imports torch at the top, so that --help answers at once.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
+from qrl.agents.evaluation.metrics import METRICS, Metric, columns
+from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
+from qrl.common.errors import ConfigError
+from qrl.common.settings import Settings
+from qrl.envs.collector import CollectorSettings, collect
+from qrl.envs.dataset import Dataset
+from qrl.envs.graphs.collector import GraphSettings, collect_graph
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.npz import Data
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from qrl.q_models.base import QModel
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+class Problem(ABC):
+    """A training command: its settings, its data and the metrics of its models."""
+
+    command: str
+    settings: type[RunSettings]
+    dataset: type[Data]
+    metrics: list[Metric]
+
+    @abstractmethod
+    def collect(self, settings: Any) -> Any:
+        """The data that the settings describe."""
+
+    @abstractmethod
+    def states(self, dataset: Any) -> tuple[NDArray[np.float32], int]:
+        """The observations (states, dim) of the dataset, and the number of actions."""
+
+    @abstractmethod
+    def made_from(self, dataset: Any) -> Settings | None:
+        """The settings that a dataset was made from; None for data of the user's own."""
+
+    @abstractmethod
+    def score(self, model: "QModel", observations: "Tensor", dataset: Any, seed: int) -> dict[str, float]:
+        """The metrics of a model, by column."""
+
+    def scored(self, dataset: Any) -> list[str]:
+        """The columns that `score` gives."""
+        return [name for name, metric in columns(self.metrics).items() if metric.in_training]
+
+    def notices(self, settings: Any, dataset: Any) -> list[str]:
+        """What a user may want to know about the data before training."""
+        return []
+
+
+class OfflineRL(Problem):
+    """train-agent: trajectories of a world."""
+
+    command = "train-agent"
+    settings = TrainSettings
+    dataset = Dataset
+    metrics = METRICS
+
+    def collect(self, settings: TrainSettings) -> Dataset:
+        return collect(settings.collector, progress=True)
+
+    def states(self, dataset: Dataset) -> tuple[NDArray[np.float32], int]:
+        return dataset.observations, dataset.header.spaces.num_actions
+
+    def made_from(self, dataset: Dataset) -> CollectorSettings | None:
+        header = dataset.header
+        if header.collector is None:
+            return None
+        more = {"layout": header.layout_name, "trajectories": dataset.num_episodes}
+        return _settings(CollectorSettings, header.collector | more)
+
+    def score(self, model: "QModel", observations: "Tensor", dataset: Dataset, seed: int) -> dict[str, float]:
+        from qrl.agents.evaluation.training_scores import score_planning
+
+        return score_planning(model, observations, dataset, seed)
+
+    def scored(self, dataset: Dataset) -> list[str]:
+        return [] if dataset.layout is None else super().scored(dataset)
+
+    def notices(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
+        notices = []
+        transitions, batch = dataset.num_transitions, settings.learner.batch_size
+        if transitions < batch:
+            notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}: many repeat")
+        if dataset.layout is None:
+            notices.append("the dataset has no layout: nothing is evaluated against exact distances")
+        return notices
+
+
+class GraphRegression(Problem):
+    """train-graph: distances between nodes of a graph."""
+
+    command = "train-graph"
+    settings = GraphTrainSettings
+    dataset = GraphDataset
+    metrics = GRAPH_METRICS
+
+    def collect(self, settings: GraphTrainSettings) -> GraphDataset:
+        return collect_graph(settings.graph)
+
+    def states(self, dataset: GraphDataset) -> tuple[NDArray[np.float32], int]:
+        return dataset.features, 1
+
+    def made_from(self, dataset: GraphDataset) -> GraphSettings | None:
+        return _settings(GraphSettings, dataset.header.settings) if dataset.header.settings else None
+
+    def score(self, model: "QModel", observations: "Tensor", dataset: GraphDataset, seed: int) -> dict[str, float]:
+        from qrl.agents.evaluation.graph_scores import score_validation
+
+        return score_validation(model, observations, dataset, seed)
+
+
+def _settings(cls: type[SettingsT], values: dict[str, Any]) -> SettingsT | None:
+    """Settings from the header of a file; None where another release had other keys."""
+    try:
+        return cls.from_values(values, "dataset header")
+    except ConfigError:
+        return None
+
+
+PROBLEMS: dict[str, Problem] = {problem.command: problem for problem in (OfflineRL(), GraphRegression())}
+
+
+def problem_of(settings: RunSettings) -> Problem:
+    return next(problem for problem in PROBLEMS.values() if isinstance(settings, problem.settings))

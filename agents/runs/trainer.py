@@ -1,0 +1,110 @@
+"""The learner of a run together with its data: built, scored, saved and restored."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from qrl.agents.errors import CheckpointError, TrainingError
+from qrl.agents.learners.base import Learner, LearnerState
+from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from qrl.agents.runs.model import build_model
+from qrl.agents.runs.problems import Problem, problem_of
+from qrl.agents.runs.settings import RunSettings, differences
+from qrl.agents.scaling import Scaling
+from qrl.agents.tensors import with_prefix
+from qrl.common.errors import UserError
+from qrl.common.seeds import derived_seed
+from qrl.spec import QModelSpec
+
+
+@dataclass(frozen=True)
+class Trainer:
+    problem: Problem
+    settings: RunSettings
+    dataset: Any
+    model_params: dict[str, Any]
+    learner: Learner
+    scaling: Scaling
+
+    @classmethod
+    def build(cls, settings: RunSettings, dataset: Any, scaling: Scaling | None = None) -> "Trainer":
+        """A learner at initialization; observations are scaled by `scaling`, or as the settings say."""
+        problem = problem_of(settings)
+        states, num_actions = problem.states(dataset)
+        model, params = build_model(settings, QModelSpec(states.shape[1], num_actions, settings.learner.discount))
+        observations = torch.tensor(states)
+        scaling = scaling or Scaling.fit(observations, settings.learner.standardize)
+        scaled = scaling(observations).to(settings.device)
+        learner = settings.learner.build(model, scaled, dataset, derived_seed(settings.seed, "batches"))
+        return cls(problem, settings, dataset, params, learner, scaling)
+
+    @classmethod
+    def warm_start(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":
+        """A learner that starts from the weights and the scaling of a checkpoint."""
+        checkpoint, tensors = load_checkpoint(path)
+        trainer = cls._build_for(path, settings, dataset, tensors)
+        model = (checkpoint.model_name, checkpoint.model_params)
+        if model != (settings.model.name, trainer.model_params):
+            raise CheckpointError(
+                f"--init: {path} holds the model {checkpoint.model_name} with {checkpoint.model_params}, "
+                f"but this run trains {settings.model.name} with {trainer.model_params}"
+            )
+        with _fits(path, settings):
+            trainer.learner.load_weights(with_prefix(tensors, "model"))
+        return trainer
+
+    @classmethod
+    def restore(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":
+        """A learner as a checkpoint left it, from which training resumes bit-exactly."""
+        checkpoint, tensors = load_checkpoint(path)
+        if checkpoint.dataset_hash != dataset.content_hash:
+            raise CheckpointError(f"{path}: the dataset is not the one that this run was trained on")
+        changes = differences(checkpoint.settings, settings.fixed, settings.fixed)
+        if changes:
+            raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changes)}")
+        trainer = cls._build_for(path, settings, dataset, tensors)
+        with _fits(path, settings):
+            trainer.learner.load_state_dict(LearnerState(checkpoint.step, tensors, checkpoint.sampler))
+        return trainer
+
+    @classmethod
+    def _build_for(cls, path: Path, settings: RunSettings, dataset: Any, tensors: dict[str, torch.Tensor]) -> "Trainer":
+        with _fits(path, settings):
+            return cls.build(settings, dataset, Scaling.from_tensors(tensors))
+
+    def score(self) -> dict[str, float]:
+        """The metrics of the model as it is now."""
+        seed = derived_seed(self.settings.seed, f"evaluation {self.learner.steps_done}")
+        return self.problem.score(self.learner.model, self.learner.observations, self.dataset, seed)
+
+    def save(self, path: Path) -> None:
+        model, state = self.learner.model, self.learner.state_dict()
+        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+            raise TrainingError(f"weights are not finite after step {state.step}; try a lower learner.lr")
+        checkpoint = Checkpoint(
+            step=state.step,
+            model_name=self.settings.model.name,
+            model_params=self.model_params,
+            observation_dim=model.spec.observation_dim,
+            num_actions=model.spec.num_actions,
+            discount=model.spec.discount,
+            dataset_hash=self.dataset.content_hash,
+            settings=self.settings.fixed,
+            sampler=state.sampler,
+        )
+        save_checkpoint(path, checkpoint, state.tensors | self.scaling.tensors())
+
+
+@contextmanager
+def _fits(path: Path, settings: RunSettings) -> Iterator[None]:
+    """Turn what a checkpoint of another shape raises into an error that names it."""
+    try:
+        yield
+    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise CheckpointError(f"{path} does not fit the model {settings.model.name}: {error}") from error
