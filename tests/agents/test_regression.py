@@ -198,11 +198,11 @@ def test_quasimetrics_fit_what_metrics_cannot(kind: str, tmp_path: Path) -> None
     for name in ("iqe-sum", "euclidean"):
         settings = small_settings(
             tmp_path / name,
-            graph={"kind": kind, "nodes": 50, "feature_size": 32},
+            graph={"kind": kind, "nodes": 30, "feature_size": 32},
             model={"name": name, "params": {"hidden_sizes": [64, 64], "latent_size": 32, "batch_norm": False}},
-            learner={"batch_size": 256, "min_steps": 400, "lr": 3e-3},
-            evaluate_every=400,
-            checkpoint_every=400,
+            learner={"batch_size": 128, "min_steps": 150, "lr": 3e-3},
+            evaluate_every=150,
+            checkpoint_every=150,
         )
         reached[name] = finish(*start(settings))[-1]["mse"]
     assert reached["iqe-sum"] < 0.7 * reached["euclidean"]
