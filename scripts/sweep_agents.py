@@ -9,13 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from qrl.agents.studies.study import Study, StudySettings
-from qrl.common.commands import add_override_arguments, command, new_parser
-from qrl.common.errors import ConfigError
+from qrl.common.commands import add_override_arguments, add_plugin_argument, command, new_parser
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> int:
+    from qrl.agents.studies.study import Study, StudySettings
+    from qrl.common.errors import ConfigError
+
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
     add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
@@ -27,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--backend", choices=["loky", "ray"], default="loky", help="processes here, or a Ray cluster (default: loky)")
     add("--ray-address", metavar="A", help="HOST:PORT of the cluster (default: the one on this machine)")
-    add("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
     add("--dry-run", action="store_true", help="say what would be computed")
+    add_plugin_argument(parser, argv)
     add_override_arguments(parser, StudySettings)
     args = parser.parse_intermixed_args(argv)
     if args.jobs is not None and args.jobs < 1:
@@ -42,10 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.sweep import check_models, sweep
     from qrl.agents.studies.table import gather, summary
-    from qrl.registry import load_plugin
 
-    for module in args.plugin:
-        load_plugin(module)
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
     folder.check(study)
@@ -58,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}")
         failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
-        print(f"stopped; the same command goes on with {folder.path}", file=sys.stderr)
+        print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130
     finally:
         backend.close()
