@@ -13,8 +13,8 @@ from qrl.agents.studies.study import PlannedRun, Study
 
 MAX_STEPS, MAX_SECONDS = 10, 2.0  # of timed steps per family: whichever comes first
 MEASURED = (
-    "measured here: some steps of one run of each family, without compiled kernels; assumed: all runs of a family take as "
-    "long per step, and jobs do not slow each other down; left out: data, references, compiling and evaluations"
+    "measured on this machine: some training steps per family, without compiled kernels; assumed: all runs of a family "
+    "take as long per step, and jobs do not slow each other down; left out: data, references, compiling and evaluations"
 )
 
 
@@ -53,13 +53,11 @@ def _dataset(study: Study, folder: StudyFolder, run: PlannedRun) -> Any:
 
 def _seconds_per_step(learner: Learner) -> float:
     learner.step(log=False)  # the first one initializes
-    start = time.monotonic()
-    for step in range(1, MAX_STEPS + 1):
+    start, steps, elapsed = time.monotonic(), 0, 0.0
+    while steps < MAX_STEPS and elapsed < MAX_SECONDS:
         learner.step(log=False)
-        elapsed = time.monotonic() - start
-        if elapsed > MAX_SECONDS:
-            break
-    return elapsed / step
+        steps, elapsed = steps + 1, time.monotonic() - start
+    return elapsed / steps
 
 
 def _num_steps(study: Study, run: PlannedRun, sample: PlannedRun, num_samples: int) -> int:

@@ -49,7 +49,7 @@ KINDS = {
     "train-graph": Kind(
         PROBLEMS["train-graph"],
         seeds=("seed", "graph.split_seed"),
-        drawn="pairs for training",
+        drawn="training pairs",
         sizes=("graph.fraction", "graph.pairs"),
     ),
 }

@@ -70,20 +70,17 @@ def progress(findings: Findings) -> str:
     settings = findings.study.settings
     runs = [row for row in findings.rows if row.purpose != "reference"]
     complete = sum(row.status == "complete" for row in runs)
-    tuned = ", ".join(map(str, settings.tuning_seeds))
     lines = [
-        f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds, each with its own "
-        f"{findings.kind.drawn}, start values and batches; in brackets 95 % bootstrap intervals over these seeds."
-        + (f" Choices are those that do best on other seeds ({tuned})." if tuned else ""),
-        *(
-            [f"**Not tuned yet**, so that the first choice stands: {', '.join(findings.untuned)}."]
-            if findings.untuned
-            else []
-        ),
-        *_named("failed", runs),
-        *_named("missing", runs),
+        f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds of "
+        f"{findings.kind.drawn}, initial weights and batches, with 95 % bootstrap intervals in brackets."
     ]
-    return "\n\n".join(lines)
+    if settings.tuning_seeds:
+        seeds = ", ".join(map(str, settings.tuning_seeds))
+        lines[0] += f" Hyperparameter configurations are selected on separate seeds ({seeds})."
+    if findings.untuned:
+        names = ", ".join(findings.untuned)
+        lines.append(f"**Not tuned yet**, so that the first configuration is shown: {names}.")
+    return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 
 
 def _named(status: str, runs: list[Row]) -> list[str]:
