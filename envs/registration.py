@@ -1,7 +1,7 @@
 """Registers the environment with Gymnasium as soon as both are imported, in either order.
 
-`gym.make("qrl.envs:qrl/OneWayDoors-v0")` imports this package. Training and inference import it too, for their data, but
-never need Gymnasium.
+`gym.make("qrl.envs:qrl/OneWayDoors-v0")` imports this package. Training and inference import it too, for their
+data, but never need Gymnasium.
 """
 
 import sys

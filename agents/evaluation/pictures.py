@@ -92,7 +92,7 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
     end = states
     for _ in states:  # long enough to be in a loop, or at the goal
         end = following[end]
-    lost = end != goal
+    lost: NDArray[np.bool_] = end != goal
     loops = np.isin(states, end[lost])
     x, y = truth.layout.cells.T
     move = MOVES[actions] * 0.62

@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import qrl
 from qrl.common.errors import UserError
@@ -46,14 +46,21 @@ class Parser(argparse.ArgumentParser):
     """Suggests key=value to users who write a setting as an option."""
 
     takes_settings = False
+    _arguments: Sequence[str] = ()
+
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._arguments = sys.argv[1:] if args is None else list(args)
+        return super().parse_intermixed_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        _, found, unknown = message.partition("unrecognized arguments: ")
-        option, *values = unknown.split()[:2] or [""]
-        if found and self.takes_settings and option.startswith("--"):
-            key, _, value = option.removeprefix("--").partition("=")
-            value = value or next((text for text in values if not text.startswith("-")), "VALUE")
-            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}={value}?)"
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        if self.takes_settings and unknown and unknown[0].startswith("--"):
+            option, _, value = unknown[0].partition("=")
+            following = self._arguments[self._arguments.index(unknown[0]) + 1 :] if not value else []
+            if following and not following[0].startswith("-") and "=" not in following[0]:
+                value = following[0]
+            key = option.removeprefix("--").replace("-", "_")
+            message += f" (settings are given as key=value; did you mean {key}={value or 'VALUE'}?)"
         super().error(message)
 
 
