@@ -1,4 +1,4 @@
-"""Settings of the whole suite, and trained runs for the tests that look at one."""
+"""Settings of the whole suite, and trained runs for tests that only read one."""
 
 import os
 from pathlib import Path
@@ -10,18 +10,20 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models of the tests are too small for threads
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # human rendering without a screen
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short run on `traps`, in which some goals cannot be reached from some states. Only to be looked at."""
-    from qrl.agents.runs.training import start, train
+    """A short run on `traps`, where some goals are unreachable from some states. Read-only."""
+    from qrl.agents.runs.run import Run
     from tests.agents.worlds import small_settings
 
-    run = tmp_path_factory.mktemp("trained") / "iqe"
+    path = tmp_path_factory.mktemp("trained") / "iqe"
     learner = {"min_steps": 300, "batch_size": 256, "lr": 1e-2}  # enough to reach some goals
-    for _ in train(*start(small_settings(run, collector={"layout": "traps"}, learner=learner))):
+    often = {"log_every": 100, "evaluate_every": 300, "checkpoint_every": 300}
+    for _ in Run.start(small_settings(path, collector={"layout": "traps"}, learner=learner, **often)).train():
         pass
-    return run
+    return path

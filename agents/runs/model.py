@@ -1,5 +1,6 @@
 """The model of a run at initialization, and settings in which nothing is left to be found out."""
 
+import json
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ def build_model(settings: RunSettings, spec: QModelSpec) -> tuple[QModel, dict[s
     torch.set_num_threads(settings.threads or torch.get_num_threads())
     registration = find(settings.model.name)
     params = registration.sized(settings.model.params, settings.model.width, settings.model.latent_size)
+    params = json.loads(json.dumps(params))  # as a checkpoint holds them, so that both can be compared
     device = _device(settings.device)
     with torch.random.fork_rng():
         torch.manual_seed(derived_seed(settings.seed, "model"))

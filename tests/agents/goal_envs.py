@@ -8,33 +8,35 @@ from gymnasium import spaces
 
 
 class Ring(gymnasium.Env[Any, Any]):
-    """Places on a circle, each described by its (cos, sin); 0 stays, 1 walks on, 2 jumps into a hole that ends it."""
+    """States on a circle, observed as (cos, sin). Action 0 stays, 1 moves on, 2 falls into a hole and terminates."""
 
-    def __init__(self, places: int = 6, dim: int = 2, num_actions: int = 3, tell: str | None = "is_success") -> None:
+    def __init__(
+        self, states: int = 6, dim: int = 2, num_actions: int = 3, success_key: str | None = "is_success"
+    ) -> None:
         box = spaces.Box(-1.0, 1.0, (dim,), np.float32)
         self.observation_space = spaces.Dict({"observation": box, "achieved_goal": box, "desired_goal": box})
         self.action_space = spaces.Discrete(num_actions)
-        self.places, self.dim, self.tell = places, dim, tell
+        self.states, self.dim, self.success_key = states, dim, success_key
         self.render_mode = None
 
-    def describe(self, place: int) -> np.ndarray:
-        angle = 2 * np.pi * place / self.places
+    def describe(self, state: int) -> np.ndarray:
+        angle = 2 * np.pi * state / self.states
         return np.resize(np.array([np.cos(angle), np.sin(angle)], np.float32), self.dim)
 
     def _observe(self) -> dict[str, np.ndarray]:
-        here = self.describe(self.place)
-        return {"observation": here, "achieved_goal": here, "desired_goal": self.describe(self.goal)}
+        current = self.describe(self.state)
+        return {"observation": current, "achieved_goal": current, "desired_goal": self.describe(self.goal)}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
-        self.place = int(self.np_random.integers(self.places))
-        self.goal = (self.place + 1 + int(self.np_random.integers(self.places - 1))) % self.places
+        self.state = int(self.np_random.integers(self.states))
+        self.goal = (self.state + 1 + int(self.np_random.integers(self.states - 1))) % self.states
         return self._observe(), {}
 
     def step(self, action: int) -> Any:
-        self.place = (self.place + (action == 1)) % self.places
-        success = self.place == self.goal and action != 2
-        info = {} if self.tell is None else {self.tell: success}
+        self.state = (self.state + (action == 1)) % self.states
+        success = self.state == self.goal and action != 2
+        info = {} if self.success_key is None else {self.success_key: success}
         return self._observe(), -1.0, success or action == 2, False, info
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from qrl.agents.planning.references import empirical_steps, oracle_steps
-from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
@@ -16,7 +15,7 @@ def chain(actions: list[int], lengths: list[int], states: list[int], num_actions
     return Dataset.from_arrays(rows, actions, lengths, num_actions=num_actions)
 
 
-def test_two_trajectories_are_put_together_by_hand() -> None:
+def test_two_trajectories_are_stitched_by_hand() -> None:
     # 0 -0-> 1 -1-> 2, and 1 -0-> 3: so 0 reaches 3 in two steps, though no trajectory does.
     dataset = chain([0, 1, 0], [2, 1], [0, 1, 2, 1, 3])
     ids = {int(row.argmax()): state for state, row in enumerate(dataset.observations)}
@@ -29,14 +28,14 @@ def test_two_trajectories_are_put_together_by_hand() -> None:
     assert np.isinf(steps[ids[3]]).all()  # nothing was tried there
 
 
-def test_in_a_world_with_chance_the_best_outcome_counts() -> None:
+def test_in_a_stochastic_world_the_best_outcome_counts() -> None:
     dataset = chain([0, 0, 0], [1, 1, 1], [0, 1, 0, 2, 1, 2], num_actions=1)
     ids = {int(row.argmax()): state for state, row in enumerate(dataset.observations)}
     assert empirical_steps(dataset)[ids[0], ids[2], 0] == 0
 
 
 @pytest.mark.parametrize("layout", ["corridor", "traps"])
-def test_against_a_plain_search(layout: str) -> None:
+def test_against_breadth_first_search(layout: str) -> None:
     dataset = corridor(15, layout)
     edges: dict[int, dict[int, int]] = {}
     for episode in range(dataset.num_episodes):
@@ -51,14 +50,23 @@ def test_against_a_plain_search(layout: str) -> None:
             expected = np.full(len(dataset.observations), np.inf)
             queue = deque([] if after is None else [(after, 0)])
             while queue:
-                here, count = queue.popleft()
-                if count < expected[here]:
-                    expected[here] = count
-                    queue.extend((there, count + 1) for there in edges.get(here, {}).values())
+                visited, count = queue.popleft()
+                if count < expected[visited]:
+                    expected[visited] = count
+                    queue.extend((neighbor, count + 1) for neighbor in edges.get(visited, {}).values())
             np.testing.assert_array_equal(steps[state, :, action], expected)
 
 
-def test_with_all_of_the_world_seen_the_graph_is_the_truth() -> None:
-    dataset = collect(CollectorSettings(trajectories=10_000))
-    truth = ground_truth(load_layout("six-rooms"))
+def test_with_every_transition_seen_the_graph_is_exact() -> None:
+    layout = load_layout("traps")
+    truth = ground_truth(layout)
+    states, actions = truth.transitions.shape
+    ends = np.stack([np.repeat(np.arange(states), actions), truth.transitions.ravel()], 1)
+    dataset = Dataset.from_arrays(
+        layout.observations[ends.ravel()],
+        np.tile(np.arange(actions), states),
+        np.ones(len(ends), int),
+        num_actions=actions,
+        layout=layout,
+    )
     np.testing.assert_array_equal(empirical_steps(dataset), oracle_steps(truth))

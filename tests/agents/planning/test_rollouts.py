@@ -1,5 +1,6 @@
-"""Episodes in real environments, and that they are what the bulk walk computes."""
+"""Episodes in real environments, and that they agree with the bulk walk."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,11 @@ from tests.layouts import layouts
 
 @given(layouts(max_side=4), st.integers(0, 2**32), st.integers(1, 12))
 def test_stepping_and_the_bulk_walk_agree_episode_by_episode(layout: Layout, seed: int, max_steps: int) -> None:
-    """Any policy, also one that runs into walls and in circles, on every task of any layout."""
+    """For any policy, including ones that hit walls and run in circles, on every task of any layout."""
     truth = GroundTruth(layout)
     rng = np.random.default_rng(seed)
     states = len(layout.cells)
-    # Half right, half at random: so that all causes of failure occur.
+    # Half optimal, half random, so that all causes of failure occur.
     best = TablePolicy.greedy(oracle_steps(truth), layout.observations, seed).table
     table = np.where(rng.random((states, states)) < 0.5, best, rng.integers(4, size=(states, states)))
     policy = TablePolicy(table, layout.observations, RandomPolicy(4, 0))
@@ -60,9 +61,9 @@ def ring_policy(action: int) -> Any:
     return Always()
 
 
-@pytest.mark.parametrize("tell", ["is_success", "success", None])
-def test_any_goal_environment(tell: str | None) -> None:
-    env = Ring(tell=tell)
+@pytest.mark.parametrize("success_key", ["is_success", "success", None])
+def test_any_goal_environment(success_key: str | None) -> None:
+    env = Ring(success_key=success_key)
     episodes = play_seeds(env, ring_policy(1), episodes=20, seed=3)
     assert all(episode.success for episode in episodes)
     assert {len(episode.actions) for episode in episodes} == {1, 2, 3, 4, 5}
@@ -75,8 +76,8 @@ def test_failures_in_any_environment() -> None:
     assert play(Ring(), ring_policy(2), seed=0).cause == "ended"
     random = outcome(play_seeds(Ring(), RandomPolicy(3, 0), episodes=30, seed=0))
     assert set(random.cause) <= {"", "ended"}
-    # Without a word on success, an end is one.
-    assert play(Ring(tell=None), ring_policy(2), seed=0).success
+    # Where info does not mention success, termination is success.
+    assert play(Ring(success_key=None), ring_policy(2), seed=0).success
 
 
 def test_the_environments_own_cap_is_kept() -> None:
@@ -89,7 +90,7 @@ def test_the_environments_own_cap_is_kept() -> None:
     ("env", "message"),
     [
         (Ring(num_actions=5), "has 5 actions, but the data has 3"),
-        (Ring(dim=4), "observation has 4 numbers, but the data's observations have 2"),
+        (Ring(dim=4), "observation has dimension 4, but the data's observations have 2"),
         (gymnasium.make("CartPole-v1"), "has 2 actions"),
         (gymnasium.make("Pendulum-v1"), "must be Discrete"),
     ],
@@ -111,7 +112,7 @@ def test_unknown_environments(name: str) -> None:
 
 
 def render(actions: list[int] | None) -> Episode:
-    """Follow one action for each state of the corridor, or the true distances."""
+    """Follow one action per state of the corridor, or the exact distances."""
     layout = load_layout("corridor")
     truth = GroundTruth(layout)
     policy = TablePolicy.greedy(oracle_steps(truth), layout.observations, seed=0)
@@ -131,10 +132,22 @@ def test_a_rollout_as_a_gif(tmp_path: Path) -> None:
         assert image.info["loop"] == 0
 
 
-def test_a_rollout_that_is_lost_is_shown_until_it_has_come_round(tmp_path: Path) -> None:
+def test_a_loop_is_shown_until_it_closes(tmp_path: Path) -> None:
     episode = render([1, 3] * 5)  # right and left again
     assert episode.cause == "loop"
     assert len(episode.frames) == 301
     save_gif(episode, tmp_path / "a.gif")
     with Image.open(tmp_path / "a.gif") as image:
         assert 4 <= image.n_frames < 10  # type: ignore[attr-defined]
+
+
+def test_an_environment_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_ring_env.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('MyRing-v0', entry_point='tests.agents.goal_envs:Ring', kwargs={'states': 4})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    env = open_env("my_ring_env:MyRing-v0")
+    assert isinstance(env.unwrapped, Ring)
+    assert env.unwrapped.states == 4

@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from qrl import QModelSpec, make_q_model
-from qrl.agents.evaluation.evaluator import score
 from qrl.agents.planning.planner import (
     Ids,
     Outcome,
@@ -16,10 +15,8 @@ from qrl.agents.planning.planner import (
     state_keys,
 )
 from qrl.agents.planning.references import oracle_steps
-from qrl.agents.scaling import fit_scaling
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
-from qrl.q_models import QModel
 
 UP, RIGHT, DOWN, LEFT = range(4)
 
@@ -33,7 +30,7 @@ def oracle(truth: GroundTruth) -> TablePolicy:
 
 
 @pytest.mark.parametrize("layout", ["six-rooms", "traps", "corridor"])
-def test_the_true_distances_reach_every_goal_on_shortest_ways(layout: str) -> None:
+def test_the_exact_distances_reach_every_goal_on_shortest_paths(layout: str) -> None:
     truth = ground_truth(load_layout(layout))
     starts, goals = exhaustive_tasks(truth)
     outcome = oracle(truth).walk(truth, starts, goals)
@@ -42,13 +39,13 @@ def test_the_true_distances_reach_every_goal_on_shortest_ways(layout: str) -> No
     np.testing.assert_array_equal(outcome.steps, truth.distances[starts, goals])
 
 
-def test_tasks_are_all_starts_with_all_goals_they_can_reach() -> None:
+def test_tasks_are_all_starts_with_all_reachable_goals() -> None:
     starts, goals = exhaustive_tasks(ground_truth(load_layout("six-rooms")))
     assert len(starts) == len({*zip(starts.tolist(), goals.tolist(), strict=True)}) == 9180
 
 
 def walk_row(actions: list[int], max_steps: int) -> Outcome:
-    """Follow one action for each cell of a row of four, from its first cell to its last."""
+    """Follow one action per cell in a row of four, from the first cell to the last."""
     truth = ground_truth(Layout("######\n#S..G#\n######"))
     table = np.tile(np.array(actions)[:, None], 4)
     return table_policy(truth, table).walk(truth, np.array([0]), np.array([3]), max_steps)
@@ -61,11 +58,11 @@ def walk_row(actions: list[int], max_steps: int) -> Outcome:
         ([RIGHT, RIGHT, RIGHT, UP], 2, "cap"),
         ([RIGHT, UP, RIGHT, UP], 9, "blocked"),
         ([RIGHT, UP, RIGHT, UP], 2, "blocked"),
-        ([RIGHT, UP, RIGHT, UP], 1, "cap"),  # it is there, but has not pushed against the wall yet
+        ([RIGHT, UP, RIGHT, UP], 1, "cap"),  # at the wall, but has not pushed against it yet
         ([LEFT, RIGHT, RIGHT, UP], 1, "blocked"),
         ([RIGHT, RIGHT, LEFT, UP], 9, "loop"),
         ([RIGHT, RIGHT, LEFT, UP], 3, "loop"),
-        ([RIGHT, RIGHT, LEFT, UP], 2, "cap"),  # it has not come back yet
+        ([RIGHT, RIGHT, LEFT, UP], 2, "cap"),  # has not returned yet
     ],
 )
 def test_causes_of_failure(actions: list[int], max_steps: int, cause: str) -> None:
@@ -93,22 +90,26 @@ def test_ties_are_broken_by_the_seed_and_evenly() -> None:
     def chosen(seed: int) -> Ids:
         return greedy_actions(steps, keys[:, None], keys[None], seed)
 
-    shares = np.bincount(chosen(0).ravel(), minlength=4) / 10_000
-    assert shares == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0], abs=0.02)
+    frequencies = np.bincount(chosen(0).ravel(), minlength=4) / 10_000
+    assert frequencies == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0], abs=0.02)
     np.testing.assert_array_equal(chosen(0), chosen(0))
     assert (chosen(0) != chosen(1)).mean() > 0.5
     assert (chosen(0) != chosen(0).T).mean() > 0.5  # the order of state and goal counts
-    # A single question has the answer of the table, whatever the place of its states in it.
+    # A single query gives the answer of the table, whatever the position of its states in it.
     assert greedy_actions(steps[7, 9], keys[7], keys[9], 0) == chosen(0)[7, 9]
 
 
 def test_infinite_steps_are_ties() -> None:
-    steps = np.full((1, 1, 4), np.inf, np.float32)
-    keys = state_keys(np.zeros((1, 2)))
-    assert greedy_actions(steps, keys[:, None], keys[None], 0) in range(4)
+    keys = state_keys(np.random.default_rng(0).normal(size=(50, 2)))
+    zero, infinite = (np.full((50, 50, 4), value, np.float32) for value in (0, np.inf))
+    actions = greedy_actions(infinite, keys[:, None], keys[None], 0)
+    np.testing.assert_array_equal(actions, greedy_actions(zero, keys[:, None], keys[None], 0))
+    assert {*actions.ravel().tolist()} == {0, 1, 2, 3}
+    infinite[..., 2] = 7
+    assert (greedy_actions(infinite, keys[:, None], keys[None], 0) == 2).all()
 
 
-def test_a_table_knows_its_states_by_their_observations() -> None:
+def test_a_table_identifies_states_by_their_observations() -> None:
     truth = ground_truth(load_layout("corridor"))
     policy = oracle(truth)
     observations = truth.layout.observations
@@ -116,13 +117,13 @@ def test_a_table_knows_its_states_by_their_observations() -> None:
         for goal in range(len(observations)):
             assert policy.act(observations[state], observations[goal].tolist()) == policy.table[state, goal]
 
-    class Elsewhere:
+    class Constant:
         deterministic = True
 
         def act(self, observation: object, goal: object) -> int:
             return 77
 
-    policy.otherwise = Elsewhere()
+    policy.fallback = Constant()
     assert policy.act(observations[0], observations[0] + 0.5) == 77
     assert policy.act(observations[0] + 0.5, observations[0]) == 77
 
@@ -136,38 +137,14 @@ def test_minus_zero_is_zero() -> None:
     assert state_keys([[0.0, 1.0]]) == state_keys([[-0.0, 1.0]])
 
 
-def test_all_steps_equal_asking_pair_by_pair() -> None:
+def test_all_steps_equal_single_queries() -> None:
     truth = ground_truth(load_layout("traps"))
     model = make_q_model("mrn", QModelSpec(18, 4, 0.95), hidden_sizes=(8,), latent_size=8).train()
     observations = torch.tensor(truth.layout.observations)
     table = all_steps_to_goal(model, observations)
-    assert model.training  # as it was
+    assert model.training  # unchanged
     model.eval()
     rows = model.encode(observations)
     for state, goal in [(0, 5), (106, 3), (50, 50)]:
         expected = model.steps_to_goal(rows[state], rows[goal]).detach().numpy()
         np.testing.assert_allclose(table[state, goal], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_score_by_hand() -> None:
-    truth = ground_truth(load_layout("traps"))
-
-    class Off(QModel):
-        """The true steps, wrong by a constant."""
-
-        def encode(self, observations: torch.Tensor, counts: torch.Tensor | None = None) -> torch.Tensor:
-            return torch.arange(len(observations))
-
-        def steps_to_goal(self, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-            return torch.tensor(oracle_steps(truth))[state, goal] - 0.5
-
-    found = score(Off(QModelSpec(18, 4, 0.95)), torch.tensor(truth.layout.observations), truth, seed=0)
-    assert found == {"success_rate": 1.0, "signed_error": -0.5, "absolute_error": 0.5}
-
-
-def test_scaling() -> None:
-    rows = torch.tensor([[1.0, 5.0, 0.1], [3.0, 5.0, 0.1], [5.0, 5.0, 0.1]])
-    scaled = fit_scaling(rows, standardize=True)(rows)
-    assert scaled[:, 0].tolist() == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
-    assert (scaled[:, 1:] == 0).all()  # what never changes says nothing
-    assert torch.equal(fit_scaling(rows, standardize=False)(rows), rows)

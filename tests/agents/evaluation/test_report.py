@@ -1,0 +1,41 @@
+"""The HTML page that compares agents."""
+
+import re
+from pathlib import Path
+
+from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.report import write_report
+from qrl.agents.evaluation.trained_agent import TrainedAgent
+from tests.agents.worlds import without_layout
+
+
+def test_a_report_is_self_contained(trained: Path, tmp_path: Path) -> None:
+    agent = TrainedAgent.open(trained)
+    evaluator = Evaluator(agent.dataset)
+    subject = evaluator.agent(agent.agent, "<b>iqe</b>")
+    results = [evaluator.score(scored) for scored in [subject, *evaluator.references()]]
+    write_report(tmp_path / "report.html", [agent], evaluator, [subject], results, ["<i>careful</i>"])
+    page = (tmp_path / "report.html").read_text()
+    sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
+    assert len(sources) == 5
+    assert "by exact distance" in page
+    assert all(source.startswith("data:image/") for source in sources)
+    assert "<b>iqe</b>" not in page  # names are escaped
+    assert "&lt;b&gt;iqe&lt;/b&gt;" in page
+    assert "<b>Note:</b> &lt;i&gt;careful&lt;/i&gt;." in page
+    text = re.sub(r'src="[^"]*"', "", page)
+    for expected in ("empirical-graph", "success rate", "hidden_sizes", agent.dataset.content_hash, "How to read"):
+        assert expected in text
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
+
+
+def test_without_a_layout_there_are_tables_only(trained: Path, tmp_path: Path) -> None:
+    agent = TrainedAgent.open(trained)
+    evaluator = Evaluator(without_layout(agent.dataset))
+    subject = evaluator.agent(agent.agent, "iqe")
+    write_report(tmp_path / "report.html", [agent], evaluator, [subject], [evaluator.score(subject)])
+    page = (tmp_path / "report.html").read_text()
+    assert "<img" not in page
+    assert "<td>triangle violations</td><td>0.0000</td>" in page
+    assert "success rate" not in page
+    assert "Learned distances" in page

@@ -1,0 +1,45 @@
+import numpy as np
+import torch
+
+from qrl import QModelSpec
+from qrl.agents.evaluation.training_scores import score_planning
+from qrl.agents.planning.references import oracle_steps
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
+from qrl.q_models import QModel
+from tests.agents.worlds import corridor, without_layout
+
+
+class Shifted(QModel):
+    """The exact steps, off by a constant."""
+
+    def encode(self, observations: torch.Tensor, counts: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.arange(len(observations))
+
+    def steps_to_goal(self, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+        exact = oracle_steps(ground_truth(load_layout("traps")))
+        return torch.tensor(exact)[state, goal] - 0.5
+
+
+def test_scores_by_hand() -> None:
+    dataset = corridor(3, "traps")
+    model = Shifted(QModelSpec(18, 4, 0.95))
+    scores = score_planning(model, torch.tensor(dataset.observations), dataset, seed=0)
+    assert scores == {"success_rate": 1.0, "signed_error": -0.5, "absolute_error": 0.5}
+
+
+def test_data_without_a_layout_has_no_scores() -> None:
+    dataset = without_layout(corridor(3))
+    assert score_planning(Shifted(QModelSpec(18, 4, 0.95)), torch.empty(0), dataset, seed=0) == {}
+
+
+def test_chance_scores_less() -> None:
+    class Ignorant(Shifted):
+        def steps_to_goal(self, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+            shape = np.broadcast_shapes(state.shape, goal.shape)
+            return torch.zeros(*shape, 4)
+
+    dataset = corridor(3, "traps")
+    scores = score_planning(Ignorant(QModelSpec(18, 4, 0.95)), torch.tensor(dataset.observations), dataset, seed=0)
+    assert scores["success_rate"] < 0.5
+    assert scores["signed_error"] == -scores["absolute_error"] < -1

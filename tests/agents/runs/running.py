@@ -1,0 +1,33 @@
+"""Helpers for tests of runs."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from qrl.agents.runs.run import Row, Run
+from qrl.agents.runs.settings import RunSettings
+
+
+def finish(run: Run) -> list[Row]:
+    """Train to the end."""
+    return list(run.train())
+
+
+def run_to_end(settings: RunSettings, **options: Any) -> list[Row]:
+    return finish(Run.start(settings, **options))
+
+
+def stop_at(run: Run, step: int) -> None:
+    for _ in run.train(stop=lambda: run.trainer.learner.steps_done >= step):
+        pass
+    assert run.trainer.learner.steps_done == step
+
+
+def logged_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of metrics.csv, without the column that depends on the time."""
+    with (path / "metrics.csv").open() as file:
+        return [{key: value for key, value in row.items() if key != "steps_per_second"} for row in csv.DictReader(file)]
+
+
+def checkpoint_bytes(path: Path) -> bytes:
+    return (path / "checkpoint.safetensors").read_bytes()

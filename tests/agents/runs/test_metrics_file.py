@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from qrl.agents.runs.metrics_file import MetricsFile
+from qrl.common.errors import FileError
+
+COLUMNS = ["step", "loss", "steps_per_second", "success_rate"]
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> MetricsFile:
+    file = MetricsFile(tmp_path / "metrics.csv")
+    file.start(COLUMNS, 0)
+    file.append(COLUMNS, {"step": 10, "loss": 0.5, "steps_per_second": 5})
+    file.append(COLUMNS, {"step": 20, "loss": 0.25, "steps_per_second": 2, "success_rate": 1})
+    return file
+
+
+def test_rows(metrics: MetricsFile) -> None:
+    assert metrics.path.read_text() == "step,loss,steps_per_second,success_rate\n10,0.5,5,\n20,0.25,2,1\n"
+    assert metrics.last() == {"step": 20, "loss": 0.25, "steps_per_second": 2, "success_rate": 1}
+    assert metrics.seconds() == 10 / 5 + 10 / 2
+
+
+def test_rows_beyond_the_checkpoint_and_torn_ones_are_dropped(metrics: MetricsFile) -> None:
+    with metrics.path.open("a") as file:
+        file.write("1")  # torn by a kill
+    metrics.start(COLUMNS, 20)
+    assert metrics.path.read_text().splitlines()[1:] == ["10,0.5,5,", "20,0.25,2,1"]
+    metrics.start(COLUMNS, 19)
+    assert metrics.path.read_text().splitlines()[1:] == ["10,0.5,5,"]
+
+
+@pytest.mark.parametrize("text", ["", "step,loss\n", "step,loss\nx,y\n"])
+def test_a_damaged_file_is_named(text: str, metrics: MetricsFile) -> None:
+    metrics.path.write_text(text)
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged"):
+        metrics.last()
+
+
+def test_damaged_times(metrics: MetricsFile) -> None:
+    metrics.path.write_text("step,steps_per_second\n3,0\n")
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged"):
+        metrics.seconds()
+
+
+def test_a_file_that_cannot_be_written(metrics: MetricsFile) -> None:
+    metrics.path.unlink()
+    metrics.path.mkdir()
+    with pytest.raises(FileError, match=r"metrics\.csv cannot be written"):
+        metrics.append(COLUMNS, {"step": 1})

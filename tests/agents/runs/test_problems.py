@@ -1,0 +1,74 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qrl.agents.runs.problems import PROBLEMS, GraphRegression, OfflineRL, problem_of
+from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
+from qrl.envs.graphs.collector import GraphSettings, collect_graph
+from tests.agents.worlds import corridor, graph_settings, small_settings, without_layout
+
+
+def test_settings_determine_the_problem() -> None:
+    assert problem_of(TrainSettings()) is PROBLEMS["train-agent"]
+    assert problem_of(GraphTrainSettings()) is PROBLEMS["train-graph"]
+
+
+def test_trajectories() -> None:
+    problem, settings = OfflineRL(), small_settings()
+    dataset = problem.collect(settings)
+    assert dataset.content_hash == corridor().content_hash
+    observations, num_actions = problem.states(dataset)
+    assert (observations.shape, num_actions) == ((10, 18), 4)
+    assert problem.made_from(dataset) == settings.collector
+    assert problem.scored(dataset) == ["success_rate", "signed_error", "absolute_error"]
+    assert problem.notices(settings, dataset) == []
+
+
+def test_data_of_ones_own() -> None:
+    problem, dataset = OfflineRL(), without_layout(corridor(3))
+    settings = small_settings(learner={"batch_size": 10_000})
+    assert problem.made_from(dataset) is None
+    assert problem.scored(dataset) == []
+    few, unscored = problem.notices(settings, dataset)
+    assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000: many repeat"
+    assert unscored == "the dataset has no layout: nothing is evaluated against exact distances"
+
+
+def test_the_first_trajectories_of_a_file() -> None:
+    """The settings name the number that is in the file, not the one that was collected."""
+    collector = OfflineRL().made_from(corridor(20).first(6))
+    assert collector is not None
+    assert collector.trajectories == 6
+
+
+def test_data_of_a_release_with_other_settings() -> None:
+    dataset = corridor(2)
+    header = dataset.header.model_copy(update={"collector": {"temperature": 0.5}})
+    assert OfflineRL().made_from(replace(dataset, header=header)) is None
+
+
+def test_graphs() -> None:
+    problem, settings = GraphRegression(), graph_settings()
+    dataset = problem.collect(settings)
+    features, num_actions = problem.states(dataset)
+    np.testing.assert_array_equal(features, dataset.features)
+    assert num_actions == 1
+    made_from = problem.made_from(dataset)
+    assert isinstance(made_from, GraphSettings)
+    assert collect_graph(made_from).content_hash == dataset.content_hash
+    assert problem.scored(dataset) == [
+        "mse",
+        "l1_error",
+        "l1_error_clipped",
+        "no_way_estimate",
+        "no_way_estimate_clipped",
+        "spearman",
+    ]
+
+
+@pytest.mark.parametrize("command", ["train-agent", "train-graph"])
+def test_the_columns_in_training_have_metrics(command: str) -> None:
+    problem = PROBLEMS[command]
+    assert problem.command == command
+    assert {metric.column for metric in problem.metrics if metric.in_training}
