@@ -84,9 +84,9 @@ def _draw_best(ax: Axes, findings: Findings, groups: list[GroupSummary], styles:
 
 
 def _style(number: int) -> dict[str, Any]:
-    colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
+    colors = colormaps["tab10"].colors  # type: ignore[attr-defined]
     return {
-        "color": colours[number % 10],
+        "color": colors[number % 10],
         "marker": _MARKERS[number % len(_MARKERS)],
         "ls": ("-", "--", "-.")[number // 10 % 3],
     }
