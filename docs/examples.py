@@ -43,8 +43,8 @@ def main(out: str, edges: str, names_file: str, *runs: str) -> None:
         used |= {one, other}
         for source, target in ((one, other), (other, one)):
             steps = steps_from(graph.edges, source)[target]
-            features = data.features[[source, target]]
-            estimates = (model.distance(*features, 0, 0) for model in models.values())
+            observation, goal = data.features[[source, target]]
+            estimates = (model.distance(observation, goal, 0, 0) for model in models.values())
             exact = "unreachable" if steps == FAR else str(steps)
             writer.writerow([names[source], names[target], exact, *(f"{estimate:.1f}" for estimate in estimates)])
     with atomic_write(Path(out)) as target_file:

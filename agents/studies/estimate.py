@@ -37,7 +37,7 @@ def estimate_lines(
         steps = sum(_num_steps(study, run, sample, learner.num_samples) for run in runs)
         total += per_step * steps
         yield (
-            f"  {family:<28} {len(runs)} runs to do, {steps:,} steps at {1000 * per_step:.3g} ms: "
+            f"  {family:<28} to do: runs {len(runs)}, steps {steps:,}, {1000 * per_step:.1f} ms per step, "
             f"about {_duration(per_step * steps)}"
         )
     busy = min(jobs, sum(map(len, todo.values())))
@@ -75,5 +75,5 @@ def _value(settings: RunSettings, dotted: str) -> float:
 
 def _duration(seconds: float) -> str:
     if seconds < 60:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 3600 else f"{seconds / 3600:.1f} hours"
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -97,8 +97,8 @@ def test_a_dry_run_writes_nothing(study: str, tmp_path: Path, capsys: pytest.Cap
     out = capsys.readouterr().out
     assert "study: 5 runs" in out
     assert "0 of 4 complete  triangle=0.3 or triangle=3" in out
-    assert "1 runs to do, 20 steps at" in out
-    assert "4 runs to do, 80 steps at" in out
+    assert "to do: runs 1, steps 20," in out
+    assert "to do: runs 4, steps 80," in out
     assert "with --jobs 1" in out
     assert [path.name for path in tmp_path.iterdir()] == [study]
 

@@ -1,7 +1,11 @@
 """What backends share, and how runs travel to other machines."""
 
+import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -37,10 +41,15 @@ def test_files_travel(tmp_path: Path) -> None:
 
 def test_the_marks_of_a_run_are_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    replace = Path.resolve
-    monkeypatch.setattr(Path, "resolve", lambda path: written.append(path.name) or replace(path))
+
+    @contextmanager
+    def record(path: Path) -> Iterator[IO[bytes]]:
+        written.append(path.name)
+        yield io.BytesIO()
+
+    monkeypatch.setattr("qrl.agents.studies.backends.atomic_write", record)
     unpack(dict.fromkeys([EVALUATION, "config.yaml", "run.json"], b""), tmp_path)
-    assert [name for name in written if name != tmp_path.name] == ["run.json", "config.yaml", EVALUATION]
+    assert written == ["run.json", "config.yaml", EVALUATION]
 
 
 def test_a_run_elsewhere_is_as_one_here(tmp_path: Path) -> None:

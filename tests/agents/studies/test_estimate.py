@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from qrl.agents.learners.base import Learner
 from qrl.agents.studies.estimate import MAX_STEPS, estimate_lines
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.study import Study
@@ -23,9 +24,9 @@ def test_families_and_total(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qrl.agents.studies.estimate._seconds_per_step", lambda learner: times.pop(next(iter(times))))
     plan = tiny(families={"iqe-maxmean": {}, "euclidean": {}}, seeds=[0, 1])
     first, second, total, measured = estimate(plan, jobs=2)
-    assert first.split() == "iqe-maxmean 2 runs to do, 12 steps at 500 ms: about 6 seconds".split()
-    assert second.split() == "euclidean 2 runs to do, 12 steps at 1e+04 ms: about 2 minutes".split()
-    assert total == "about 2 minutes of training, 1 minutes with --jobs 2 (threads 1)"
+    assert first == f"  {'iqe-maxmean':<28} to do: runs 2, steps 12, 500.0 ms per step, about 6 s"
+    assert second == f"  {'euclidean':<28} to do: runs 2, steps 12, 10000.0 ms per step, about 2 min"
+    assert total == "about 2 min of training, 1 min with --jobs 2 (threads 1)"
     assert measured.startswith("measured on this machine")
 
 
@@ -50,19 +51,22 @@ def test_the_dataset_is_shared_and_steps_grow_with_it(monkeypatch: pytest.Monkey
     assert len(collected) == 1
     samples = collected[0].num_transitions
     steps = -(-samples // 2) + -(-10 * samples // 2)
-    assert f"2 runs to do, {steps:,} steps" in first
-    assert f"8 runs to do, {4 * steps:,} steps" in second
+    assert f"runs 2, steps {steps:,}," in first
+    assert f"runs 8, steps {4 * steps:,}," in second
 
 
 @pytest.mark.parametrize("base", [TINY, TINY_GRAPHS], ids=["agents", "graphs"])
 def test_steps_are_really_timed(base: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from qrl.agents.learners.base import Learner
-
-    steps: list[bool] = []
+    steps: list[Learner] = []
     step = Learner.step
-    monkeypatch.setattr(Learner, "step", lambda learner, log=True: steps.append(log) or step(learner, log))
+
+    def counted(learner: Learner, log: bool = True) -> dict[str, float]:
+        steps.append(learner)
+        return step(learner, log)
+
+    monkeypatch.setattr(Learner, "step", counted)
     line, *_ = estimate(tiny(base))
-    assert "1 runs to do, 6 steps at" in line
+    assert "runs 1, steps 6," in line
     assert len(steps) == 1 + MAX_STEPS
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from qrl.agents.errors import RunError
 from qrl.agents.evaluation.metrics import register_metric
+from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.sweep import check_models, sweep
 from qrl.agents.studies.table import read_rows
@@ -99,6 +100,8 @@ def test_a_study_may_be_moved(finished: Path, copy: Path) -> None:
     (moved / "runs" / RUN / "evaluation.json").unlink()
     assert len(swept(tiny(), moved)) == 1
     assert timeless_rows(moved) == timeless_rows(finished)
+    dataset = Run.open(moved / "runs" / RUN).settings.dataset
+    assert Path(dataset).parent == moved / "data"  # the one beside it, although the original exists
 
 
 def test_the_world_may_be_a_file(tmp_path: Path) -> None:
