@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import qrl
 from qrl.common.errors import UserError
@@ -46,22 +46,27 @@ class Parser(argparse.ArgumentParser):
     """Suggests key=value to users who write a setting as an option."""
 
     takes_settings = False
-    _arguments: Sequence[str] = ()
+    arguments: Sequence[str] = ()
 
-    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._arguments = sys.argv[1:] if args is None else list(args)
+    def parse_intermixed_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        self.arguments = sys.argv[1:] if args is None else args
         return super().parse_intermixed_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.partition("unrecognized arguments: ")[2].split()
-        if self.takes_settings and unknown and unknown[0].startswith("--"):
-            option, _, value = unknown[0].partition("=")
-            following = self._arguments[self._arguments.index(unknown[0]) + 1 :] if not value else []
-            if following and not following[0].startswith("-") and "=" not in following[0]:
-                value = following[0]
-            key = option.removeprefix("--").replace("-", "_")
-            message += f" (settings are given as key=value; did you mean {key}={value or 'VALUE'}?)"
+        _, _, unknown = message.partition("unrecognized arguments: ")
+        option = unknown.partition(" ")[0]
+        if self.takes_settings and option.startswith("--"):
+            key, _, value = option.removeprefix("--").partition("=")
+            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}="
+            message += f"{value or self._argument_after(option)}?)"
         super().error(message)
+
+    def _argument_after(self, option: str) -> str:
+        """What the user typed after an option; argparse takes it for an override."""
+        following = self.arguments[list(self.arguments).index(option) + 1 :][:1]
+        return next((text for text in following if not text.startswith("-") and "=" not in text), "VALUE")
 
 
 def new_parser(prog: str, description: str | None) -> Parser:

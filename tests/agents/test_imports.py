@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.agents.worlds import SMALL
 
 TRAIN = f"""
@@ -37,7 +35,7 @@ def test_training_is_light(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "COMPLETE").exists()
 
 
-@pytest.mark.parametrize("program", [f"{TRAIN}\nprint(qrl.evaluate(OUT).success_rate)"])
-def test_systems_without_fcntl(program: str, tmp_path: Path) -> None:
-    modules = imported_by(f"import sys; sys.modules['fcntl'] = None\n{program}", tmp_path / "run")
+def test_systems_without_fcntl(tmp_path: Path) -> None:
+    program = f"import sys; sys.modules['fcntl'] = None\n{TRAIN}\nassert qrl.evaluate(OUT).success_rate is not None"
+    modules = imported_by(program, tmp_path / "run")
     assert "qrl.common.locks" in modules

@@ -1,24 +1,27 @@
-"""evaluate-planning and compare-agents as a user calls them."""
+"""evaluate-planning as a user calls it."""
 
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from qrl.envs.collector import CollectorSettings, collect
+from qrl.agents.evaluation.axioms import Axioms
+from qrl.agents.planning.agent import Agent
+from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
-from qrl.scripts.compare_agents import main as compare_agents
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
 from qrl.scripts.evaluate_planning import main as evaluate_planning
-from tests.agents.goal_envs import Ring
+from tests.agents.worlds import corridor, ring_data, small_settings, without_layout
 
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the trained run in the working folder, which holds nothing else; there is no display."""
+    """A copy of the trained run in the working directory, which holds nothing else; there is no display."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("MPLBACKEND", raising=False)
@@ -41,7 +44,7 @@ def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     (event,) = events.Scalars("planning-exhaustive/success_rate")
     assert (event.step, event.value) == (300, pytest.approx(results["success_rate"]))
     assert "planning-exhaustive/distances.reachable.signed_error" in events.Tags()["scalars"]
-    # The exhaustive score is the one that training reported at its end, but for ties.
+    # Up to ties, the exhaustive score is the one that training reported at its end.
     assert results["success_rate"] == pytest.approx(
         json.loads((run / "COMPLETE").read_text())["success_rate"], abs=0.01
     )
@@ -66,10 +69,10 @@ def test_references_alone(run: Path, reference: str, capsys: pytest.CaptureFixtu
     assert set(content["references"]) == {"oracle", "random", "empirical-graph"} - {reference}
 
 
-def test_an_unfinished_run_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_run_is_noted(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "COMPLETE").unlink()
     assert evaluate_planning([str(run), "--json", "r.json"]) == 0
-    assert "note: iqe is not finished: this is its checkpoint at step 300 of 300" in capsys.readouterr().err
+    assert "note: iqe is not complete: this is its checkpoint at step 300 of 300" in capsys.readouterr().err
     assert json.loads(Path("r.json").read_text())["complete"] is False
 
 
@@ -81,10 +84,7 @@ def test_another_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_checkpoint_of_another_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from qrl.agents.runs.training import start
-    from tests.agents.worlds import small_settings
-
-    start(small_settings(Path("other"), seed=5))
+    Run.start(small_settings(Path("other"), seed=5))
     assert evaluate_planning([str(run), "--checkpoint", "other/checkpoint.safetensors"]) == 2
     assert "other/checkpoint.safetensors is not of iqe: " in capsys.readouterr().err
 
@@ -101,7 +101,7 @@ def test_a_tensorboard_that_cannot_be_written(run: Path, capsys: pytest.CaptureF
     assert evaluate_planning([str(run), "--json", "r.json"]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: iqe/tensorboard cannot be written")
-    assert "success rate" in captured.out  # the results are told all the same
+    assert "success rate" in captured.out  # the results are printed nevertheless
     assert Path("r.json").exists()
 
 
@@ -115,11 +115,11 @@ def test_a_dataset_elsewhere_or_changed(run: Path, capsys: pytest.CaptureFixture
     shutil.move(run / "dataset.npz", "moved.npz")
     assert evaluate_planning([str(run)]) == 2
     assert (
-        "iqe/dataset.npz, the dataset of iqe, is missing; put it back, or name its new place" in capsys.readouterr().err
+        "iqe/dataset.npz, the dataset of iqe, is missing; put it back, or give its new path" in capsys.readouterr().err
     )
     assert evaluate_planning([str(run), "--dataset", "moved.npz"]) == 0
     assert capsys.readouterr().err == ""
-    collect(CollectorSettings(layout="traps", trajectories=3)).save(run / "dataset.npz")
+    corridor(3, "traps").save(run / "dataset.npz")
     assert evaluate_planning([str(run)]) == 2
     assert "iqe/dataset.npz has changed since iqe was trained on it" in capsys.readouterr().err
     assert evaluate_planning([str(run), "--dataset", str(run / "dataset.npz")]) == 0
@@ -127,33 +127,86 @@ def test_a_dataset_elsewhere_or_changed(run: Path, capsys: pytest.CaptureFixture
 
 
 def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    doors = Dataset.load(run / "dataset.npz")
-    Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4).save("mine.npz")
-    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 0
+    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json"]) == 0
     captured = capsys.readouterr()
-    assert "note: the dataset has no layout: nothing is compared with the truth" in captured.err
+    assert "note: the dataset has no layout: nothing is compared with exact distances" in captured.err
     assert "note: there is no world to plan in: name an environment with --env" in captured.err
-    assert "note: there is nothing to draw without a layout" in captured.err
     assert "triangle violations" in captured.out
     assert json.loads(Path("r.json").read_text())["success_rate"] is None
     env = "qrl.envs:qrl/OneWayDoors-v0"
-    assert (
-        evaluate_planning([str(run), "--dataset", "mine.npz", "--env", env, "--episodes", "3", "--gif", "a.gif"]) == 0
-    )
+    arguments = [str(run), "--dataset", "mine.npz", "--env", env, "--episodes", "2", "--gif", "a.gif"]
+    assert evaluate_planning(arguments) == 0
     assert Path("a.gif").exists()
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--gif", "b.gif"]) == 2
     assert capsys.readouterr().err.endswith("error: there is no world to show: name an environment with --env\n")
     assert not Path("b.gif").exists()
 
 
+def test_pictures_without_a_layout_are_refused_before_anything_is_computed(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+
+    def computed(*_: object) -> None:
+        raise AssertionError("something was computed")
+
+    monkeypatch.setattr(Agent, "all_steps_to_goal", computed)
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "error: --pictures: there is nothing to draw, because the dataset has no layout; leave it out\n"
+    )
+    assert not Path("p").exists()
+    assert not Path("r.json").exists()
+
+
 def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [Ring().describe(place % 6) for place in range(7)]
-    Dataset.from_arrays(rows, [1] * 6, [6], num_actions=3).save("ring.npz")
+    ring_data().save("ring.npz")
     arguments = ["--reference", "empirical-graph", "--dataset", "ring.npz", "--env", "tests.agents.goal_envs:Ring-v0"]
     assert evaluate_planning(arguments) == 0
     assert "1.000 (0.93-1.00)" in capsys.readouterr().out
     assert evaluate_planning([*arguments, "--gif", "a.gif"]) == 2
     assert "cannot be made" in capsys.readouterr().err  # with frames
+
+
+def test_an_environment_in_the_working_directory(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("my_env.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('MyOwnRing-v0', entry_point='tests.agents.goal_envs:Ring')\n"
+    )
+    working_directory = str(Path.cwd())
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", working_directory)])
+    ring_data().save("ring.npz")
+    reference = ["--reference", "random", "--dataset", "ring.npz"]
+    assert evaluate_planning([*reference, "--env", "my_env:MyOwnRing-v0", "--episodes", "3", "--json", "r.json"]) == 0
+    assert json.loads(Path("r.json").read_text())["tasks"] == 3
+
+
+def test_a_kept_checkpoint(run: Path) -> None:
+    settings = small_settings(Path("kept"), checkpoint_keep=1, dataset=str(run / "dataset.npz"))
+    for _ in Run.start(settings).train():
+        pass
+    checkpoint = "kept/checkpoints/step-00000005.safetensors"
+    assert evaluate_planning(["kept", "--checkpoint", checkpoint, "--json", "r.json"]) == 0
+    content = json.loads(Path("r.json").read_text())
+    assert (content["step"], content["run"]) == (5, "kept")
+    events = EventAccumulator("kept/tensorboard").Reload()  # only the last checkpoint is logged
+    assert not any(tag.startswith("planning-") for tag in events.Tags()["scalars"])
+
+
+def test_a_declared_quasimetric_that_is_none(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Axioms(0.25, 3.0, 0.0, None, None)
+    monkeypatch.setattr("qrl.agents.evaluation.measurements.measure_axioms", lambda *_: measured)
+    assert evaluate_planning([str(run), "--json", "r.json"]) == 0
+    notice = "iqe declares guaranteed_quasimetric but violates the triangle inequality in 25.0% of random triples"
+    assert f"note: {notice}\n" in capsys.readouterr().err
+    assert json.loads(Path("r.json").read_text())["notices"] == [notice]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +235,7 @@ def test_a_reference_in_an_environment_of_ones_own(run: Path, capsys: pytest.Cap
         (["iqe", "--plugin", "no_such_plugin"], "the plugin no_such_plugin could not be loaded"),
     ],
 )
-def test_mistakes_are_told_and_leave_nothing(
+def test_mistakes_are_reported_and_leave_nothing(
     run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("precious.json").write_text("precious")
@@ -204,10 +257,7 @@ def test_mistakes_that_the_parser_finds(arguments: list[str], capsys: pytest.Cap
     assert "invalid" in capsys.readouterr().err
 
 
-def test_a_goal_that_cannot_be_reached(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from qrl.envs.ground_truth import ground_truth
-    from qrl.envs.layout import load_layout
-
+def test_an_unreachable_goal(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = ground_truth(load_layout("traps"))
     (start, goal), *_ = [
         (truth.layout.cells[s], truth.layout.cells[g])
@@ -218,42 +268,9 @@ def test_a_goal_that_cannot_be_reached(run: Path, capsys: pytest.CaptureFixture[
     task = ["--start", ",".join(map(str, start)), "--goal", ",".join(map(str, goal))]
     assert evaluate_planning([str(run), "--gif", "a.gif", "--pictures", "p", *task]) == 0
     assert "a.gif: success" not in capsys.readouterr().out
-    assert compare_agents(["r.html", str(run), *task[2:]]) == 0
-    assert "without any way" in Path("r.html").read_text() or "steps by the shortest way" in Path("r.html").read_text()
 
 
 def test_outputs_are_overwritten_when_asked(run: Path) -> None:
     Path("r.json").write_text("old")
     assert evaluate_planning([str(run), "--json", "r.json", "--force"]) == 0
     assert "success_rate" in json.loads(Path("r.json").read_text())
-
-
-def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(run, "again")
-    assert compare_agents(["r/report.html", "iqe", "again"]) == 0
-    captured = capsys.readouterr().out.splitlines()
-    assert captured[0].split() == ["iqe", "again", "oracle", "random", "empirical-graph"]
-    assert captured[1].split()[2] == captured[1].split()[3]
-    assert captured[-1] == f"wrote {Path('r/report.html').absolute()}"
-    assert Path("r/report.html").stat().st_size > 100_000
-    for name in ("iqe", "again"):
-        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
-
-
-def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from qrl.agents.runs.training import start
-    from tests.agents.worlds import small_settings
-
-    def refused(arguments: list[str]) -> Any:
-        assert compare_agents(arguments) == 2
-        return capsys.readouterr().err
-
-    start(small_settings(Path("other")))
-    assert "other was trained on other data than iqe" in refused(["r.html", "iqe", "other"])
-    assert "the same name" in refused(["r.html", "iqe", "iqe"])
-    assert "must end in .html" in refused(["r.txt", "iqe"])
-    doors = Dataset.load(run / "dataset.npz")
-    Dataset.from_arrays(doors.observations[doors.states], doors.actions, doors.lengths, num_actions=4).save("mine.npz")
-    start(small_settings(Path("mine"), dataset="mine.npz"))
-    assert "no layout to draw" in refused(["r.html", "mine"])
-    assert not Path("r.html").exists()

@@ -1,16 +1,99 @@
-"""Behavior shared by all commands."""
+"""What all commands share."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import qrl
+from qrl.common.commands import add_plugin_argument, add_settings_arguments, command, new_parser
+from qrl.common.errors import ConfigError
+from qrl.envs.collector import CollectorSettings
+
 
 def test_a_closed_pipe_ends_a_command_quietly() -> None:
     """As in `list-models | head -1`: no traceback."""
-    command = Path(sys.executable).with_name("list-models")
+    program = Path(sys.executable).with_name("list-models")
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
-        run = subprocess.run([command], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run([program], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "message"),
+    [
+        (None, 0, ""),
+        (143, 143, ""),
+        (ConfigError("lr: too high"), 2, "error: lr: too high\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_the_exit_status(
+    outcome: int | BaseException | None, status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @command
+    def main(argv: object) -> int | None:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    assert main([]) == status
+    assert capsys.readouterr().err == message
+
+
+def test_errors_of_the_program_itself_keep_their_traceback() -> None:
+    @command
+    def main(argv: object) -> int | None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        main([])
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    parser = new_parser("collect", "")
+    add_settings_arguments(parser, CollectorSettings)
+    with pytest.raises(SystemExit) as exit_:
+        parser.parse_intermixed_args(arguments)
+    assert exit_.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["--device", "cuda"], "did you mean device=cuda?"),
+        (["--device=cuda"], "did you mean device=cuda?"),
+        (["seed=1", "--max-steps", "30", "epsilon=0.5"], "did you mean max_steps=30?"),
+        (["--max-steps", "epsilon=0.5"], "did you mean max_steps=VALUE?"),
+        (["--max-steps"], "did you mean max_steps=VALUE?"),
+    ],
+)
+def test_options_that_should_be_settings(
+    arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suggestion in refused(arguments, capsys)
+
+
+def test_other_mistakes_have_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean" not in refused(["--config"], capsys)
+
+
+def test_plugins_are_imported_before_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "noted_plugin.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    parser = new_parser("x", "")
+    add_plugin_argument(parser, ["--plugin", "noted_plugin"])
+    assert "noted_plugin" in sys.modules
+    add_plugin_argument(new_parser("x", ""), ["--plugin"])  # the parser reports it later
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        new_parser("train-agent", "").parse_args(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"train-agent (quasimetric {qrl.__version__})\n"

@@ -1,0 +1,76 @@
+"""compare-agents as a user calls it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from qrl.agents.runs.run import Run
+from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
+from qrl.scripts.compare_agents import main as compare_agents
+from tests.agents.worlds import small_settings, without_layout
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the trained run in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    return Path(shutil.copytree(trained, "iqe"))
+
+
+def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, "again")
+    assert compare_agents(["r/report.html", "iqe", "again"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["iqe", "again", "oracle", "random", "empirical-graph"]
+    assert lines[1].split()[2] == lines[1].split()[3]
+    assert lines[-1] == f"wrote {Path('r/report.html').absolute()}"
+    assert Path("r/report.html").stat().st_size > 100_000
+    for name in ("iqe", "again"):
+        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
+
+
+def test_an_unreachable_goal(run: Path) -> None:
+    """The task goes from the default start to a goal that it cannot reach, or that few states reach."""
+    truth = ground_truth(load_layout("traps"))
+    unreachable = np.isinf(truth.distances[truth.layout.starts]).all(0)
+    goal = int(np.flatnonzero(unreachable)[0]) if unreachable.any() else int(np.isinf(truth.distances).sum(0).argmax())
+    assert compare_agents(["r.html", "iqe", "--goal", ",".join(map(str, truth.layout.cells[goal]))]) == 0
+    (caption,) = re.findall("<figcaption>(A task [^<]*)", Path("r.html").read_text())
+    expected = "A task with an unreachable goal: failed" if unreachable.any() else "A task with a shortest path of"
+    assert caption.startswith(expected)
+
+
+def test_runs_without_a_layout_get_tables(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    for name, seed in (("mine", 0), ("other", 1)):
+        Run.start(small_settings(Path(name), dataset="mine.npz", seed=seed))
+    assert compare_agents(["r.html", "mine", "other"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("note: there is no world to plan in") == 1
+    assert captured.out.splitlines()[0].split() == ["mine", "other"]
+    page = Path("r.html").read_text()
+    assert "<th>mine</th><th>other</th>" in page
+    assert "<td>triangle violations</td>" in page
+    assert "<img" not in page
+    assert compare_agents(["s.html", "mine", "--goal", "1,1"]) == 2
+    assert "error: there is no world to show" in capsys.readouterr().err
+    assert not Path("s.html").exists()
+
+
+def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(arguments: list[str]) -> str:
+        assert compare_agents(arguments) == 2
+        return capsys.readouterr().err
+
+    Run.start(small_settings(Path("other")))
+    assert "other was trained on other data than iqe" in refused(["r.html", "iqe", "other"])
+    assert "two of the runs have the same name" in refused(["r.html", "iqe", "iqe"])
+    assert "must end in .html" in refused(["r.txt", "iqe"])
+    assert not Path("r.html").exists()
