@@ -170,7 +170,7 @@ def test_frames_show_doors_goal_and_agent() -> None:
     env = OneWayDoorsEnv("corridor", render_mode="rgb_array", tile_size=16)
 
     def tile(x: int, y: int) -> np.ndarray:
-        frame = env.render()
+        frame: np.ndarray = np.asarray(env.render())
         assert frame.shape == (5 * 16, 6 * 16, 3)
         return frame[16 * y : 16 * (y + 1), 16 * x : 16 * (x + 1)].astype(int)
 

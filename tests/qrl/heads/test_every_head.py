@@ -159,7 +159,8 @@ def test_gradients(name: str) -> None:
     u, v = randn(3, 8).requires_grad_(), randn(3, 8, seed=1).requires_grad_()
 
     def distance(u: Tensor, v: Tensor, *parameters: Tensor) -> Tensor:
-        return torch.func.functional_call(head, dict(zip(names, parameters, strict=True)), (u, v))
+        result: Tensor = torch.func.functional_call(head, dict(zip(names, parameters, strict=True)), (u, v))
+        return result
 
     names = [key for key, _ in head.named_parameters()]
     # Deep linear nets and wide norms have too many parameters for finite differences.

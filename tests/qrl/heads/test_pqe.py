@@ -53,7 +53,8 @@ def test_gg_by_hand(u: float, v: float, variance: float, only_u: float, only_v: 
 def test_gg_masses_against_integration(u: float, v: float) -> None:
     def mass(a: float, b: float) -> float:
         def height(x: float) -> float:
-            return mpmath.npdf(x, 0, mpmath.sqrt(2)) * max(mpmath.npdf(x, a, 1) - mpmath.npdf(x, b, 1), 0)
+            density: float = mpmath.npdf(x, 0, mpmath.sqrt(2)) * max(mpmath.npdf(x, a, 1) - mpmath.npdf(x, b, 1), 0)
+            return density
 
         return float(mpmath.quad(height, [-12, (a + b) / 2, 12]))
 

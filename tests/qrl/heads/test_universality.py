@@ -18,7 +18,8 @@ def random_quasimetric(size: int, seed: int) -> Tensor:
 
 def pairwise(head: nn.Module, latents: Tensor) -> Tensor:
     with torch.no_grad():
-        return head.double()(latents[:, None], latents[None])
+        distances: Tensor = head.double()(latents[:, None], latents[None])
+    return distances
 
 
 @pytest.mark.parametrize("seed", range(5))
