@@ -29,7 +29,8 @@ def test_concave_is_subadditive_on_positive_numbers_only() -> None:
     set_lines(concave, [1.9, 1, 1, 1, 1], [1, 9, 9, 9])
 
     def f(t: float) -> float:
-        return float(concave(torch.tensor([t])))
+        value: float = concave(torch.tensor([t])).item()
+        return value
 
     a, b = torch.rand(100, 1) * 5, torch.rand(100, 1) * 5
     assert (concave(a + b) <= concave(a) + concave(b) + 1e-6).all()
