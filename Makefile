@@ -1,4 +1,4 @@
-# Everything runs in .venv, which is made on first use and again when setup.cfg or constraints.txt has changed.
+# Everything runs in .venv, which is created on first use and recreated when setup.cfg or constraints.txt changes.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -11,7 +11,7 @@ install: $(INSTALLED)
 $(INSTALLED): setup.cfg constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'qrl needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ...'; exit 2; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -30,7 +30,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Remakes what takes no training; the pages on training and evaluation name the commands of theirs.
+# Regenerates what needs no training; the pages on training and evaluation name their own commands.
 docs: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/coverage.npz --config demo --force
 	$(BIN)/inspect-dataset $(DEMO)/coverage.npz --picture docs/coverage.png --force

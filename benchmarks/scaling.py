@@ -58,11 +58,11 @@ def main(picture: Path) -> str:
 
 def _draw(ax: Any, work: Sequence[float], times: dict[str, list[float]]) -> None:
     """Times against the work, each with a line proportional to the work."""
-    for (title, values), colour in zip(times.items(), ("C0", "C1"), strict=False):
-        ax.loglog(work, values, "o", color=colour, label=title)
+    for (title, values), color in zip(times.items(), ("C0", "C1"), strict=False):
+        ax.loglog(work, values, "o", color=color, label=title)
         ends = (min(work), max(work))
         line = [values[-1] * end / work[-1] for end in ends]
-        ax.loglog(ends, line, ":", color=colour, lw=1, label="proportional to the work")
+        ax.loglog(ends, line, ":", color=color, lw=1, label="proportional to the work")
 
 
 def _steps(ax: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a second job gains: the same runs, one thread each, on one job and on two."""
+"""The speedup of a second job: the same runs with one thread each, as one job and as two."""
 
 import tempfile
 import time
@@ -28,21 +28,21 @@ def _seconds(jobs: int) -> float:
     with tempfile.TemporaryDirectory() as temporary:
         folder, backend = StudyFolder(Path(temporary) / "results"), LokyBackend(jobs)
         backend.threads = 1
-        begin = time.perf_counter()
+        start = time.perf_counter()
         try:
             failed = sweep(_study(), folder, backend)
         finally:
             backend.close()
         assert not failed
-        return time.perf_counter() - begin
+        return time.perf_counter() - start
 
 
 def main() -> str:
     one, two = _seconds(1), _seconds(2)
     rows = [["1 job", f"{one:.1f} s", "1.00"], ["2 jobs", f"{two:.1f} s", f"{two / one:.2f}"]]
     note = (
-        f"{len(FAMILIES) * SEEDS} runs of {STEPS:,} steps of metric embeddings, width 128, one thread; with making "
-        "data and references, starting worker processes and evaluating. Half would be perfect; what is missing is data "
-        "and references, which are made before any run begins, the start of workers, and the memory that both share."
+        f"{len(FAMILIES) * SEEDS} runs of {STEPS:,} steps of metric embeddings, width 128, one thread each, including "
+        "data, references, the start of worker processes, and evaluation. Perfect scaling would give 0.50; the rest is "
+        "spent on data and references, which precede all runs, on starting workers, and on contention for memory."
     )
-    return table("Sweeps", ["jobs", "time", "share"], rows, note)
+    return table("Sweeps", ["jobs", "time", "fraction"], rows, note)

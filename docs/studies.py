@@ -1,6 +1,6 @@
 """Refresh study.md and graphs.md from the results in the folders beside them: reports, and the blocks between marks.
 
-A mark such as `<!-- study claims -->` names a folder with results and a block, or a table in it; what stands up to
+A mark such as `<!-- study claims -->` names a folder with results and a block, or a table in it; everything up to
 `<!-- end -->` is replaced.
 """
 
@@ -8,13 +8,13 @@ import csv
 import re
 from pathlib import Path
 
-from qrl.agents.studies.findings import Cell, Findings
+from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.report import (
     claims_table,
     comparisons_table,
+    condition_table,
     overview_table,
-    place_table,
     progress,
     table,
     write_report,
@@ -27,22 +27,23 @@ MARK = re.compile(r"<!-- (?P<folder>[\w/-]+) (?P<block>[\w. -]+) -->\n(?:(?!<!--
 
 
 class Results:
-    """A folder with the results of a study; its report is written anew."""
+    """A folder with the results of a study; its report is written again."""
 
     def __init__(self, name: str) -> None:
         folder = StudyFolder(DOCS / name)
         study = folder.read_study()
         self.findings = Findings(study, matched(study, read_rows(folder.results)))
-        self.cells: list[Cell] = self.findings.cells()
+        self.groups: list[GroupSummary] = self.findings.summaries()
         write_report(self.findings, folder.path)
 
     def block(self, name: str) -> str:
-        """`name`: what stands in a mark after the folder."""
-        for place in self.findings.places:
-            if name == " ".join(("table", *filter(None, (place[0], f"{place[1]:g}")))):
-                return place_table(self.findings, place, self.cells)
+        """`name`: the part of a mark after the folder."""
+        for condition in self.findings.conditions:
+            world, value = condition
+            if name == " ".join(("table", *filter(None, (world, f"{value:g}")))):
+                return condition_table(self.findings, condition, self.groups)
         if name == "overview":
-            return overview_table(self.findings, self.cells)
+            return overview_table(self.findings, self.groups)
         return {"progress": progress, "claims": claims_table, "improvement": comparisons_table}[name](self.findings)
 
 
@@ -62,10 +63,11 @@ def main() -> None:
 
     for page in (DOCS / "study.md", DOCS / "graphs.md"):
         text = page.read_text()
-        assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelt or not closed"
+        assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelled or not closed"
         text = MARK.sub(refreshed, text)
         with atomic_write(page) as file:
             file.write(text.encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,9 +6,10 @@ from pydantic import Field
 from tqdm import tqdm
 
 from qrl.common.settings import Settings
-from qrl.envs.dataset import ENV_ID, Dataset, Spaces, TrajectoryHeader
+from qrl.envs.dataset import Dataset, Spaces, TrajectoryHeader
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import MOVES, OBSERVATION_DIM, load_layout
+from qrl.envs.registration import ENV_ID
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
 

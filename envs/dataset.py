@@ -14,8 +14,7 @@ from qrl.envs import npz
 from qrl.envs.errors import DatasetError, LayoutError
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import MOVES, Layout
-
-ENV_ID = "qrl/OneWayDoors-v0"
+from qrl.envs.registration import ENV_ID
 
 
 class Spaces(Settings):

@@ -8,9 +8,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, builtin_layouts, load_layout
+from qrl.envs.registration import ENV_ID
 
 
 def to_minari(dataset: Dataset, dataset_id: str) -> None:

@@ -1,7 +1,7 @@
 """Registers the environment with Gymnasium as soon as both are imported, in either order.
 
-`gym.make("qrl.envs:qrl/OneWayDoors-v0")` imports this package. Training and inference import it too, for their data, and
-never need Gymnasium, whose import takes longer than ours.
+`gym.make("qrl.envs:qrl/OneWayDoors-v0")` imports this package. Training and inference import it too, for their
+data, but never need Gymnasium.
 """
 
 import sys

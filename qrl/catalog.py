@@ -23,7 +23,7 @@ def _make(registration: Registration) -> QModel:
 
 def table_of_models() -> str:
     registrations = [find(name) for name in list_q_models()]
-    rows = [("name", "family", "quasimetric", "goals", "head", "whole", "origin")]
+    rows: list[tuple[str, ...]] = [("name", "family", "quasimetric", "goals", "head", "whole", "origin")]
     rows += [_row(registration) for registration in registrations if registration.alias_of is None]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,4 +1,4 @@
-"""torch.compile where it works, and the plain form where it does not."""
+"""torch.compile with a fallback to the plain function."""
 
 import shutil
 import warnings
@@ -17,10 +17,10 @@ def has_compiler() -> bool:
 
 
 class Compiled:
-    """`function`, compiled at its first call; where that fails, as without the headers that it needs, `plain`.
+    """`function`, compiled at its first call; falls back to `plain` if that fails, for example without Python headers.
 
-    Gradients do not pass it: whoever calls it has them by hand. A function may change its arguments, because what fails
-    does so before it runs.
+    Not differentiable; callers supply the gradient. The function may modify its arguments: compilation fails, if at
+    all, before it runs.
     """
 
     def __init__(
@@ -33,22 +33,22 @@ class Compiled:
     ) -> None:
         self.function = function
         self.plain = plain or function
-        self.dynamic = dynamic  # one kernel for all shapes, or one for each
+        self.dynamic = dynamic  # one kernel for all shapes, or one per shape
         self.options = options
         self.works = True
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        # Detached, because the compiler looks at .grad, and warns where there can be none.
-        arguments = tuple(each.detach() if isinstance(each, Tensor) else each for each in arguments)
+        # Detached, because the compiler accesses .grad, which warns for non-leaf tensors.
+        arguments = tuple(value.detach() if isinstance(value, Tensor) else value for value in arguments)
         if self.works:
             try:
                 if self._compiled is None:
                     self._compiled = torch.compile(self.function, dynamic=self.dynamic, options=self.options)
-                    # By default the ninth shape would run uncompiled, and without a word.
+                    # By default the ninth shape would silently run uncompiled.
                     torch._dynamo.config.recompile_limit = max(_MAX_SHAPES, torch._dynamo.config.recompile_limit)
                 return self._compiled(*arguments)
-            except Exception as error:  # whatever the compiler or its cache runs into
+            except Exception as error:  # the compiler and its cache may fail in many ways
                 self.works = False
-                warnings.warn(f"torch.compile failed, so the plain form is used: {error}", stacklevel=2)
+                warnings.warn(f"torch.compile failed, falling back to the plain function: {error}", stacklevel=2)
         return self.plain(*arguments)

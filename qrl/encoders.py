@@ -1,9 +1,8 @@
-"""Encoders: multilayer perceptrons whose batch statistics can count rows.
+"""Encoders: multilayer perceptrons with optionally weighted batch statistics.
 
-Distinct rows with counts are few, and where there is batch normalisation take a faster way: features first, and samples
-as columns. So the matrix products are faster, and the statistics of a feature are sums over contiguous memory. Then the
-network is one function with its gradient by hand: half the passes over memory, and compiled, one call with one pass
-between two products.
+Given distinct rows and their counts, batch-normalized networks take a faster path with samples as columns: the matrix
+products are faster, and the statistics of a feature are sums over contiguous memory. The network is then one function
+with a hand-written gradient, which halves the passes over memory; compiled, it makes one pass between two products.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,17 +15,17 @@ from torch.nn import functional as F
 
 from qrl.compiling import Compiled
 
-_EPS, _MOMENTUM = 1e-5, 0.1  # of batch normalisation
-_BLOCK = 8  # matrix products with a multiple of it as the number of columns are a tenth faster
-_MIN_TRANSPOSED = 512  # width; below, transposing the output takes longer than it saves
-_MIN_COMPILED = 2**16  # numbers in a layer; below, some thousand steps save no more time than compiling takes
+_EPS, _MOMENTUM = 1e-5, 0.1  # of batch normalization
+_BLOCK = 8  # matrix products are a tenth faster if the number of columns is a multiple of it
+_MIN_TRANSPOSED = 512  # width below which transposing the output costs more than it saves
+_MIN_COMPILED = 2**16  # activations per layer below which thousands of steps do not repay the compilation
 
 
 class MLP(nn.Module):
-    """Linear, ReLU, batch normalisation (after each activation) for every hidden size, then a linear output.
+    """Linear, ReLU and batch normalization (after each activation) per hidden size, then a linear output.
 
-    With counts, the statistics of a training batch are those of every row repeated so often; encoding each distinct one
-    once then equals encoding all repetitions: values, gradients and running statistics.
+    With counts, the statistics of a training batch are those of every row repeated as often: encoding distinct rows
+    equals encoding all repetitions, in values, gradients and running statistics.
     """
 
     accelerated = False
@@ -42,20 +41,24 @@ class MLP(nn.Module):
         """(rows, input_size) to (rows, output_size); `counts` (rows,) says how often each row occurs."""
         if counts is not None and self.norms:
             compiled = self.accelerated and len(rows) * self.output.in_features >= _MIN_COMPILED
-            # Padding stays outside of what is compiled, which thus sees fewer shapes.
+            output: Tensor
+            # Padding outside of the compiled function reduces the number of shapes that it sees.
             if self.norms.training:
                 inputs = (_padded(rows), _padded(counts), *self._tensors())
-                return _Counted.apply(compiled, *inputs)[: len(rows)]  # type: ignore[no-untyped-call]
+                output = _Counted.apply(compiled, *inputs)  # type: ignore[no-untyped-call]
+                return output[: len(rows)]
             if not torch.is_grad_enabled():
                 call = _compiled_inference if compiled else _inference
-                return call(_padded(rows), *self._tensors())[: len(rows)]
+                output = call(_padded(rows), *self._tensors())
+                return output[: len(rows)]
         for layer, norm in zip_longest(self.hidden, self.norms):
             rows = F.relu(layer(rows))
             rows = norm(rows) if norm else rows
-        return self.output(rows)
+        outputs: Tensor = self.output(rows)
+        return outputs
 
     def _tensors(self) -> Iterator[Tensor]:
-        """Seven of each hidden layer, then weight and bias of the output."""
+        """Seven tensors per hidden layer, then weight and bias of the output layer."""
         for layer, norm in zip(self.hidden, self.norms, strict=True):
             yield from (layer.weight, layer.bias, norm.weight, norm.bias)  # type: ignore[misc]
             yield from (norm.running_mean, norm.running_var, norm.num_batches_tracked)  # type: ignore[misc]
@@ -70,12 +73,12 @@ def _by_layer(tensors: Sequence[Tensor], size: int) -> list[Sequence[Tensor]]:
 
 
 def _padded(rows: Tensor) -> Tensor:
-    """The rows, and rows of 0 up to a whole number of blocks."""
+    """The rows, padded with zeros to a multiple of the block size."""
     return F.pad(rows, (0, 0) * (rows.ndim - 1) + (0, -len(rows) % _BLOCK))
 
 
 class _Counted(torch.autograd.Function):
-    """The network in training."""
+    """The network in training mode, with its gradient."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, compiled: bool, rows: Tensor, counts: Tensor, *tensors: Tensor) -> Tensor:
@@ -95,37 +98,37 @@ class _Counted(torch.autograd.Function):
 
 
 def _forward(rows: Tensor, counts: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The output's rows, and what `_backward` needs."""
+    """The output rows, and the tensors that `_backward` needs."""
     columns, counts = rows.t(), counts.to(rows.dtype)
     total = counts.sum()
-    shares = counts / total
+    fractions = counts / total
     kept: list[Tensor] = []
     for weight, bias, scale, shift, running_mean, running_variance, batches in _by_layer(tensors[:-2], 7):
         active = _active(weight @ columns, bias)
-        mean = active @ shares
-        variance = (active - mean[:, None]).square_() @ shares
+        mean = active @ fractions
+        variance = (active - mean[:, None]).square_() @ fractions
         inverse = (variance + _EPS).rsqrt()
         running_mean.lerp_(mean, _MOMENTUM)
         running_variance.lerp_(variance * (total / (total - 1)), _MOMENTUM)  # unbiased
         batches.add_(1)
         kept += (weight, scale, columns, active, mean, inverse)
         columns = _normed(active, mean, inverse, scale, shift)
-    return _rows(columns, *tensors[-2:]), shares, columns, tensors[-2], *kept
+    return _rows(columns, *tensors[-2:]), fractions, columns, tensors[-2], *kept
 
 
 def _backward(
-    grad: Tensor, rows_too: bool, shares: Tensor, last: Tensor, output_weight: Tensor, *kept: Tensor
+    grad: Tensor, rows_too: bool, fractions: Tensor, last: Tensor, output_weight: Tensor, *kept: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """The gradients for the rows, if asked for, and for all tensors of the network."""
+    """The gradients for the rows, if requested, and for all tensors of the network."""
     grad = grad.t()
     gradients: list[Tensor | None] = [grad @ last.t(), grad.sum(1)]
     above = output_weight
     for weight, scale, columns, active, mean, inverse in reversed(_by_layer(kept, 6)):
         grad = above.t() @ grad
-        centred = active - mean[:, None]
+        centered = active - mean[:, None]
         for_shift = grad.sum(1)
-        for_scale = (grad * centred).sum(1) * inverse
-        through_statistics = centred.mul_((for_scale * inverse)[:, None]).add_(for_shift[:, None]).mul_(shares)
+        for_scale = (grad * centered).sum(1) * inverse
+        through_statistics = centered.mul_((for_scale * inverse)[:, None]).add_(for_shift[:, None]).mul_(fractions)
         grad = (grad - through_statistics).mul_((inverse * scale)[:, None])
         grad = torch.ops.aten.threshold_backward(grad, active, 0)
         gradients[:0] = [grad @ columns.t(), grad.sum(1), for_scale, for_shift, None, None, None]
@@ -141,7 +144,7 @@ def _inference(rows: Tensor, *tensors: Tensor) -> Tensor:
 
 
 def _active(columns: Tensor, bias: Tensor) -> Tensor:
-    """relu(columns + bias), written so that the compiler does not make the sum part of the product, which is slower."""
+    """relu(columns + bias), written so that the compiler does not fuse the sum into the product, which is slower."""
     return torch.maximum(columns, -bias[:, None]).add_(bias[:, None])
 
 

@@ -1,14 +1,14 @@
-"""Errors of models and of the registry."""
+"""Errors of models and the registry."""
 
 from qrl.common.errors import UserError
 
 
 class ShapeError(UserError):
-    """Tensors, or sizes of a model, that do not fit together."""
+    """Tensor shapes or model sizes that do not match."""
 
 
 class RegistryError(UserError):
-    """An unknown, doubly registered or unusable model or plugin."""
+    """A model or plugin that is unknown, unusable or already registered."""
 
 
 class ContractError(UserError):

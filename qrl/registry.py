@@ -7,7 +7,6 @@ is requested.
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 from pydantic import AfterValidator, create_model
 
 from qrl.common.errors import ConfigError
+from qrl.common.imports import search_working_directory
 from qrl.common.names import nearest_name, unknown_message, unknown_name
 from qrl.common.settings import Settings
 from qrl.errors import RegistryError
@@ -191,8 +191,7 @@ def find(name: str) -> Registration:
         message = unknown_message("model", name, nearest_name(name, _registrations), names)
         failures = "".join(f"; {failure}" for failure in plugin_failures())
         raise RegistryError(
-            f"{message}{failures}; "
-            "a model of your own needs its plugin: install it, or name its module with --plugin"
+            f"{message}{failures}; a model of your own needs its plugin: install it, or name its module with --plugin"
         )
     return _registrations[name]
 
@@ -210,8 +209,7 @@ def load_plugin(module: str) -> None:
     if path.suffix == ".py" or len(path.parts) > 1:
         where = f", with {path.parent} on PYTHONPATH" if len(path.parts) > 1 else ""
         raise RegistryError(f"the plugin {module} is a file; name the module: --plugin {path.stem}{where}")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # unlike `python -m`, console scripts do not include it
+    search_working_directory()
     with _loading(module):
         try:
             importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""What a Q-model must know of the world and the task."""
+"""What a Q-model needs to know about world and task."""
 
 from dataclasses import dataclass
 
@@ -18,4 +18,4 @@ class QModelSpec:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: must be at least 1 (got {getattr(self, name)})")
         if not 0 < self.discount < 1:
-            raise ConfigError(f"discount: must lie between 0 and 1, without both (got {self.discount})")
+            raise ConfigError(f"discount: must lie strictly between 0 and 1 (got {self.discount})")

@@ -93,9 +93,7 @@ def _eval_mode(model: QModel) -> Iterator[None]:
             module.training = mode
 
 
-def _run(
-    name: str, head: type | None, check: Check, make: Make, observations: Tensor, tolerances: _Tolerances
-) -> None:
+def _run(name: str, head: type | None, check: Check, make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     title = (check.__doc__ or "").strip().rstrip(".")
     try:
         check(make, observations, tolerances)
@@ -157,9 +155,8 @@ def _shapes(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     """Shapes and values of encode, distance, discounted and steps_to_goal for all kinds of arguments."""
     model = make().eval()
     encoded = model.encode(observations)
-    _demand(
-        encoded.shape[:1] == (ROWS,), f"encode gives the shape {tuple(encoded.shape)}, but {ROWS} rows should come first"
-    )
+    shape = tuple(encoded.shape)
+    _demand(shape[:1] == (ROWS,), f"encode gives the shape {shape}, but {ROWS} rows should come first")
     _finite("encode", encoded)
     state, goal = encoded[:, None], encoded[None, :GOALS]
     num_actions = model.spec.num_actions
@@ -172,8 +169,11 @@ def _shapes(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     for method in (model.distance, model.discounted):
         what = method.__name__
         table = method(state, None, goal, None)
-        shape = (ROWS, GOALS, num_actions, goal_actions)
-        _demand(table.shape == shape, f"{what}(s, None, g, None) has the shape {tuple(table.shape)}, not {shape}")
+        expected_shape = (ROWS, GOALS, num_actions, goal_actions)
+        _demand(
+            table.shape == expected_shape,
+            f"{what}(s, None, g, None) has the shape {tuple(table.shape)}, not {expected_shape}",
+        )
         _finite(what, table)
         by_action = table.gather(2, action[..., None, None].expand(-1, -1, 1, goal_actions)).squeeze(2)
         by_goal = table.gather(3, column[..., None, None].expand(-1, -1, num_actions, 1)).squeeze(3)

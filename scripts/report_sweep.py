@@ -6,42 +6,44 @@ Works while the sweep is still running, and on a folder with nothing but study.y
 from collections.abc import Sequence
 from pathlib import Path
 
-from qrl.agents.errors import RunError
-from qrl.common.commands import command, new_parser
+from qrl.common.commands import add_plugin_argument, command, new_parser
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser("report-sweep", __doc__)
     parser.add_argument("folder", metavar="DIR", help="results of sweep-agents")
-    parser.add_argument("--out", metavar="DIR", help="where to write the report (default: into the same folder)")
+    parser.add_argument("--out", metavar="DIR", help="folder to write the report to (default: the same folder)")
+    add_plugin_argument(parser, argv)
     args = parser.parse_args(argv)
 
     # Imported only now, so that --help answers without torch.
+    from qrl.agents.errors import RunError
     from qrl.agents.studies.findings import Findings
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.report import markdown, write_report
-    from qrl.agents.studies.table import gather, matched, read_rows, write_rows
+    from qrl.agents.studies.table import check_columns, gather, matched, read_rows, write_rows
 
     folder = StudyFolder(args.folder)
     study = folder.read_study()
-    kept = read_rows(folder.results) if folder.results.is_file() else []
+    saved = read_rows(folder.results) if folder.results.is_file() else []
     if folder.has_runs:
         rows = gather(folder, study)
-        lost = {row.run for row in kept if row.status == "complete"} - {
+        lost = {row.run for row in saved if row.status == "complete"} - {
             row.run for row in rows if row.status == "complete"
         }
         if lost:
             raise RunError(
-                f"{folder.path}: results.csv has {len(lost)} runs, such as {min(lost)}, that runs/ has not; "
+                f"{folder.path}: results.csv has {len(lost)} runs, such as {min(lost)}, that runs/ lacks; "
                 "put them back, or remove the whole of runs/ to report from the table alone"
             )
-        write_rows(rows, folder.results)
-    elif kept:
-        rows = matched(study, kept)
+        check_columns(study, folder.results)
+        write_rows(rows, study.settings.kind.metrics, folder.results)
+    elif saved:
+        rows = matched(study, saved)
     else:
         raise RunError(f"{folder.path} has neither runs nor results.csv; compute them with sweep-agents")
     findings = Findings(study, rows)
-    print(markdown(findings, findings.cells(), ""))
+    print(markdown(findings, findings.summaries(), ""))
     for path in write_report(findings, Path(args.out or folder.path)):
         print(f"wrote {path}")

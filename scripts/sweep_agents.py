@@ -1,6 +1,6 @@
 """Train and evaluate every run of a study: models x hyperparameters x dataset sizes x seeds.
 
-Finished runs are skipped: stop a sweep at any moment and start it again with the same command.
+Finished runs are skipped: stop a sweep at any time and start it again with the same command.
 report-sweep draws the results.
 """
 
@@ -8,14 +8,18 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qrl.agents.studies.study import Study, StudySettings
-from qrl.common.commands import add_override_arguments, command, new_parser
-from qrl.common.errors import ConfigError
+from qrl.common.commands import Parser, add_override_arguments, add_plugin_argument, command, new_parser
+
+if TYPE_CHECKING:
+    from qrl.agents.studies.folder import StudyFolder
+    from qrl.agents.studies.study import Study
 
 
-@command
-def main(argv: Sequence[str] | None = None) -> int:
+def _parser(argv: Sequence[str] | None) -> Parser:
+    from qrl.agents.studies.study import StudySettings
+
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
     add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
@@ -23,14 +27,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--jobs",
         type=int,
         metavar="N",
-        help="runs at a time; each has cores / jobs threads, which changes rounding (default: cores)",
+        help="parallel runs, each with cores / N threads, which affects rounding (default: number of cores)",
     )
-    add("--backend", choices=["loky", "ray"], default="loky", help="processes here, or a Ray cluster (default: loky)")
+    add(
+        "--backend",
+        choices=["loky", "ray"],
+        default="loky",
+        help="processes of this machine, or a Ray cluster (default: loky)",
+    )
     add("--ray-address", metavar="A", help="HOST:PORT of the cluster (default: the one on this machine)")
-    add("--plugin", action="append", default=[], metavar="MODULE", help="import this module first")
-    add("--dry-run", action="store_true", help="say what would be computed")
+    add("--dry-run", action="store_true", help="show what would be computed and about how long training would take")
+    add_plugin_argument(parser, argv)
     add_override_arguments(parser, StudySettings)
-    args = parser.parse_intermixed_args(argv)
+    return parser
+
+
+@command
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser(argv).parse_intermixed_args(argv)
+
+    from qrl.agents.studies.study import Study
+    from qrl.common.errors import ConfigError
+
     if args.jobs is not None and args.jobs < 1:
         raise ConfigError(f"--jobs must be at least 1 (got {args.jobs})")
     if args.ray_address is not None and args.backend != "ray":
@@ -41,26 +59,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     from qrl.agents.studies.backends import BACKENDS
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.sweep import check_models, sweep
-    from qrl.agents.studies.table import gather, summary
-    from qrl.registry import load_plugin
 
-    for module in args.plugin:
-        load_plugin(module)
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
     folder.check(study)
     if args.dry_run:
-        print(summary(study, gather(folder, study)))
+        _dry_run(study, folder, args.jobs)
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     backend = BACKENDS[args.backend](args.jobs, args.ray_address)
     try:
-        print(f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}")
+        print(
+            f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}",
+            flush=True,
+        )
         failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
-        print(f"stopped; the same command goes on with {folder.path}", file=sys.stderr)
+        print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130
     finally:
         backend.close()
     print(f"{f'{failed} runs failed' if failed else 'complete'}; draw the results with: report-sweep {folder.path}")
     return 1 if failed else 0
+
+
+def _dry_run(study: "Study", folder: "StudyFolder", jobs: int | None) -> None:
+    from joblib import cpu_count
+
+    from qrl.agents.studies.backends import split_cores
+    from qrl.agents.studies.estimate import estimate_lines
+    from qrl.agents.studies.table import gather, summary
+
+    rows = gather(folder, study)
+    print(summary(study, rows), flush=True)
+    complete = {row.run for row in rows if row.status == "complete"}
+    todo = {
+        family: [run for run in study.runs if run.family == family and run.name not in complete]
+        for family in study.settings.families
+    }
+    for line in estimate_lines(study, folder, todo, *split_cores(cpu_count(), jobs)):
+        print(line, flush=True)

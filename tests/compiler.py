@@ -1,4 +1,4 @@
-"""For tests of what is compiled."""
+"""Helpers for tests of compiled functions."""
 
 import pytest
 import torch

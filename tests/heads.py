@@ -1,4 +1,4 @@
-"""Every registered head, small, for tests that ride the registry."""
+"""Every registered head at a small size, for tests over the registry."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ HEAD_NAMES = [name for name in list_q_models() if find(name).is_head]
 
 
 def make_head(name: str, input_size: int = INPUT_SIZE, seed: int = 0, noise: float = 0.3, **params: int) -> Head:
-    """A head in float64 whose parameters are not those at the start, so that nothing holds by luck."""
+    """A head in float64 with perturbed initial parameters, so that no property holds by coincidence."""
     torch.manual_seed(seed)
     spec = QModelSpec(observation_dim=2, num_actions=1, discount=0.9)
     model = find(name).make(spec, {"latent_size": input_size, "hidden_sizes": (), **params}).double()
@@ -27,3 +27,7 @@ def make_head(name: str, input_size: int = INPUT_SIZE, seed: int = 0, noise: flo
 
 def randn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def doubles(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)

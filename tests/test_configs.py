@@ -1,17 +1,18 @@
-"""Every built-in config can be used by the command that it is for."""
+"""Every built-in config is valid for its command."""
 
 from pathlib import Path
 
 import pytest
 
 from qrl import QModelSpec
+from qrl.agents.runs.model import build_model
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
-from qrl.agents.runs.training_run import build_model
 from qrl.agents.studies.study import Study
 from qrl.agents.studies.sweep import check_models
 from qrl.catalog import count_parameters
 from qrl.envs.collector import CollectorSettings
 from qrl.q_models import LatentQModel
+from qrl.readouts import READOUTS
 from qrl.registry import find
 
 DATA, CONFIGS, GRAPHS, STUDIES = (
@@ -48,12 +49,12 @@ def test_graph_configs(name: str) -> None:
     # 64-128-128-128-48 and 128-128-128-128-48-1; 128-2048-2048-2048-512 and 256-2048-2048-2048-512-1, with BatchNorm.
     [("random", 64, 47_536, 55_777), ("large", 128, 9_718_272, 9_718_272 + 128 * 2048 + 512 + 1 + 2 * 512)],
 )
-def test_the_papers_graph_networks(name: str, size: int, encoder: int, network: int) -> None:
+def test_graph_networks_of_the_paper(name: str, size: int, encoder: int, network: int) -> None:
     spec = QModelSpec(size, 1, 0.9)
     model, _ = build_model(GraphTrainSettings.load(f"graphs/{name}", ["model.name=euclidean"]), spec)
     assert isinstance(model, LatentQModel)
     assert count_parameters(model.encoder) == encoder
-    model, _ = build_model(GraphTrainSettings.load(f"graphs/{name}", ["model.name=unconstrained-disc"]), spec)
+    model, _ = build_model(GraphTrainSettings.load(f"graphs/{name}", ["model.name=unconstrained"]), spec)
     assert count_parameters(model) == network
 
 
@@ -64,7 +65,7 @@ def test_studies(name: str) -> None:
     assert study.runs
 
 
-def test_the_paper_study_has_the_stated_choices() -> None:
+def test_the_paper_study_has_the_grids_of_the_paper() -> None:
     paper, laptop = (Study.load(f"studies/{name}", []) for name in ("paper", "laptop"))
     families = paper.settings.families
     assert set(families) == {*laptop.settings.families, "pqe-gg"}
@@ -75,15 +76,17 @@ def test_the_paper_study_has_the_stated_choices() -> None:
     assert families["wide-norm"].grid == {"model.params.component_size": [32, 48, 128]}
     for name in ("dot-triangle", "unconstrained-triangle"):
         assert families[name].grid["learner.triangle"] == [0.3, 1, 3]
+    for name in ("dot", "dot-triangle", "unconstrained", "unconstrained-triangle", "unconstrained-state"):
+        assert families[name].grid["model.params.readout"] == list(READOUTS)
     assert {run.settings.model.width for run in paper.runs} == {2048}
 
 
-def test_every_family_has_its_config() -> None:
+def test_every_family_has_a_config() -> None:
     families = {find(TrainSettings.load(name).model.name).family for name in CONFIGS if name.startswith("paper-")}
     assert families == {"IQE", "PQE", "Deep Norm", "Wide Norm", "MRN", "metric", "dot product", "unconstrained"}
 
 
-def test_the_literal_128() -> None:
+def test_the_latent_size_of_128_in_the_papers_text() -> None:
     settings = TrainSettings.load("paper-iqe-128")
     model = find(settings.model.name).make(QModelSpec(18, 4, 0.95), settings.model.params)
     assert isinstance(model, LatentQModel)

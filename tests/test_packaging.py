@@ -57,8 +57,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The commands of a clean environment that has the wheel, and our dependencies on its path."""
     folder = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (site,) = folder.glob("lib*/python*/site-packages")
-    # A path in a .pth file is searched for packages, but its own .pth files, such as our editable install, are not read.
+    (site,) = folder.glob("lib/python*/site-packages")
+    # The folder named in a .pth file is searched for packages; its own .pth files (our editable install) are not read.
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     options = ["--no-deps", "--no-index", "--quiet", "--force-reinstall"]
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *options, str(wheel)]
@@ -67,7 +67,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-HEAD = '''
+HEAD = """
 import torch
 import qrl
 from qrl.heads import Head
@@ -78,7 +78,7 @@ class OneSided(Head):
 
     def components(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return (v - u).relu().sum(-1)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_a_whole_session_beside_folders_of_our_names(installed: Path, project: P
 
 @pytest.mark.parametrize("folder", ["qrl", "envs", "agents"])
 def test_imports_go_one_way(folder: str) -> None:
-    """agents -> envs, models; envs -> qrl.common; models import neither."""
+    """Agents -> envs, models; envs -> qrl.common; models import neither."""
     for path in (ROOT / folder).rglob("*.py"):
         for name in _imports(path):
             assert name.split(".")[0] not in {*PARTS, "tests", "benchmarks"}, f"{path}: {name}"

@@ -1,4 +1,4 @@
-"""The example plugin, installed into a temporary place and used as a user would."""
+"""The example plugin, installed into a temporary folder and used as a user would."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def test_it_is_listed_with_its_origin(installed: Path) -> None:
     assert "up_i (v_i - u_i)^+" in run_in(installed, COMMANDS / "list-models", "directed-l1").stdout
 
 
-def test_it_is_made_by_name(installed: Path) -> None:
+def test_it_is_built_by_name(installed: Path) -> None:
     program = (
         "from qrl import QModelSpec, make_q_model, list_q_models\n"
         "model = make_q_model('directed-l1', QModelSpec(3, 2, 0.9), hidden_sizes=(4,), reduction='maxmean')\n"
@@ -56,14 +56,14 @@ def test_its_own_tests_pass(installed: Path) -> None:
     assert "3 passed" in out
 
 
-def test_without_installing_it_is_named_as_a_module(installed: Path, tmp_path: Path) -> None:
+def test_it_works_as_a_module_without_installation(installed: Path, tmp_path: Path) -> None:
     shutil.copy(EXAMPLE / "qrl_directed_l1.py", tmp_path)  # the working directory is enough
     out = run_in(tmp_path, COMMANDS / "list-models", "--plugin", "qrl_directed_l1").stdout
     (line,) = (line for line in out.splitlines() if line.startswith("directed-l1"))
     assert line.endswith("  qrl_directed_l1")
 
 
-def test_a_plugin_that_fails_to_import_is_named_and_the_rest_works(tmp_path: Path) -> None:
+def test_a_plugin_that_fails_to_import_is_reported_and_the_rest_works(tmp_path: Path) -> None:
     info = tmp_path / "site" / "torn-1.2.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torn\nVersion: 1.2\n")

@@ -23,9 +23,10 @@ from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outc
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
-from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError, WorldError
 from qrl.envs.ground_truth import ground_truth
+from qrl.envs.registration import ENV_ID
 from qrl.errors import ShapeError
 
 GridCell = tuple[int, int]  # (x, y)

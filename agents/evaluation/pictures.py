@@ -92,14 +92,14 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
     end = states
     for _ in states:  # long enough to be in a loop, or at the goal
         end = following[end]
-    lost = end != goal
+    lost: NDArray[np.bool_] = end != goal
     loops = np.isin(states, end[lost])
     x, y = truth.layout.cells.T
     move = MOVES[actions] * 0.62
     # The arrow of the door itself already shows where it leads.
     through_door = actions == truth.layout.headings
     moving = drawn & (states != goal) & (following != states) & ~(through_door & ~lost)
-    for chosen, colour, width in (
+    for chosen, color, width in (
         (moving & ~lost, "white", 0.09),
         (moving & lost & ~loops, _LOST, 0.09),
         (moving & loops, _LOST, 0.18),
@@ -107,7 +107,7 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
         head: dict[str, Any] = {"headwidth": 0.36 / width, "headlength": 0.4 / width, "headaxislength": 0.36 / width}
         ax.quiver(
             x[chosen], y[chosen], move[chosen, 0], move[chosen, 1],
-            color=colour, width=width, edgecolor="black", linewidth=0.35, **head, **_ARROW,
+            color=color, width=width, edgecolor="black", linewidth=0.35, **head, **_ARROW,
         )  # fmt: skip
     stopped = drawn & (states != goal) & (following == states)
     side = move[stopped] * 0.6
@@ -121,8 +121,8 @@ def _draw_goal(ax: Axes, truth: GroundTruth, goal: int) -> None:
 
 
 def _legend() -> list[Line2D]:
-    def entry(marker: str, colour: str, label: str, size: float = 9) -> Line2D:
-        return Line2D([], [], ls="", marker=marker, color=colour, mec="black", mew=0.5, ms=size, label=label)
+    def entry(marker: str, color: str, label: str, size: float = 9) -> Line2D:
+        return Line2D([], [], ls="", marker=marker, color=color, mec="black", mew=0.5, ms=size, label=label)
 
     return [
         entry(r"$\rightarrow$", "white", "greedy action that leads to the goal", 13),

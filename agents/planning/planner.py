@@ -189,7 +189,8 @@ def greedy_actions(steps: Steps, states: NDArray[np.uint64], goals: NDArray[np.u
     with np.errstate(over="ignore"):
         order = _scramble(_scramble(pair)[..., None] + actions) | np.uint64(1)  # never 0, which marks the other actions
     best = steps == steps.min(axis=-1, keepdims=True)
-    return np.where(best, order, np.uint64(0)).argmax(-1)
+    actions_taken: Ids = np.where(best, order, np.uint64(0)).argmax(-1)
+    return actions_taken
 
 
 def _scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -26,8 +26,8 @@ def estimated_seconds(run: Run, per_step: float) -> float:
     start = time.monotonic()
     run.trainer.score()
     evaluation = time.monotonic() - start
-    num_steps = run.trainer.learner.num_steps
-    return per_step * num_steps + evaluation * -(-num_steps // run.settings.evaluate_every)
+    num_steps, every = run.trainer.learner.num_steps, int(run.settings.evaluate_every)
+    return per_step * num_steps + evaluation * -(-num_steps // every)
 
 
 def dry_run(run: Run) -> str:

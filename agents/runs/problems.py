@@ -137,5 +137,3 @@ PROBLEMS: dict[str, Problem] = {problem.command: problem for problem in (Offline
 
 def problem_of(settings: RunSettings) -> Problem:
     return next(problem for problem in PROBLEMS.values() if isinstance(settings, problem.settings))
-
-

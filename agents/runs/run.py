@@ -37,7 +37,7 @@ EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that --resume may ra
 
 
 class Run:
-    """A run on disk, finished or not. `train` continues it from its last checkpoint; `load_agent` gives what it has learned."""
+    """A run on disk, finished or not: `train` continues it, `load_agent` gives what it has learned."""
 
     def __init__(self, path: str | Path, settings: RunSettings) -> None:
         self.path = Path(path)
@@ -110,8 +110,9 @@ class Run:
         if not config.is_file():
             raise RunError(f"{path} is no training run: it has no config.yaml")
         values = read_config(str(config))
-        # Runs of release 0.1 do not record their command.
-        made_by = _read_json(Path(path) / "run.json").get("command", "train-graph" if "graph" in values else "train-agent")
+        # Release 0.1 did not record the command.
+        unrecorded = "train-graph" if "graph" in values else "train-agent"
+        made_by = _read_json(Path(path) / "run.json").get("command", unrecorded)
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
         return cls(path, PROBLEMS[made_by].settings.from_values(values, str(config)))

@@ -11,7 +11,6 @@ from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
 
-
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
 
 

@@ -1,6 +1,6 @@
 """Where runs are computed: processes of this machine (loky) or a Ray cluster.
 
-Both give every run a worker of its own at a time, so that one that dies takes no other with it.
+A worker has one run at a time, so that no other run is lost when it dies.
 """
 
 import logging
@@ -19,21 +19,27 @@ from typing import Any
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
-from qrl.agents.runs.run_folder import RunFolder
 from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.worker import Task, attempt, serve
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import atomic_write
+from qrl.common.locks import LOCK
+from qrl.common.settings import dump_yaml, read_config
 
-DIED = "its worker process died; the usual reason is that memory ran out (then use fewer --jobs)"
+DIED = "its worker process died, usually because memory ran out (then use fewer --jobs)"
+
+
+def split_cores(cores: int, jobs: int | None) -> tuple[int, int]:
+    """The number of jobs, by default one per core, and of threads for each of them."""
+    jobs = jobs or cores
+    return jobs, max(1, cores // jobs)
 
 
 class Backend(ABC):
     """Runs tasks, `jobs` at a time, each with `threads` threads."""
 
     def __init__(self, cores: int, jobs: int | None) -> None:
-        self.jobs = jobs or cores
-        self.threads = max(1, cores // self.jobs)
+        self.jobs, self.threads = split_cores(cores, jobs)
         self._pool = ThreadPoolExecutor(self.jobs)
 
     def submit(self, task: Task) -> "Future[str | None]":
@@ -51,27 +57,27 @@ class Backend(ABC):
         """Wait for the task, in one of `jobs` threads."""
 
     def close(self) -> None:
-        """Stop at once what still runs."""
+        """Stop running tasks at once."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class LokyBackend(Backend):
     def __init__(self, jobs: int | None) -> None:
         super().__init__(cpu_count(), jobs)
-        self._own = threading.local()
+        self._thread = threading.local()
         self._executors: list[ProcessPoolExecutor] = []
 
     def _run(self, task: Task) -> str | None:
-        # A pool of one process for each job, because the death of a process breaks its whole pool.
-        executor = getattr(self._own, "executor", None)
+        # A pool of one process per job, because the death of a process breaks its whole pool.
+        executor = getattr(self._thread, "executor", None)
         if executor is None:
             executor = ProcessPoolExecutor(max_workers=1, initializer=serve, initargs=(os.getpid(),))
-            self._own.executor = executor
+            self._thread.executor = executor
             self._executors.append(executor)
         try:
             error: str | None = executor.submit(attempt, task).result()
         except BrokenProcessPool:
-            self._own.executor = None
+            self._thread.executor = None
             return DIED
         return error
 
@@ -90,11 +96,11 @@ class RayBackend(Backend):
         super().__init__(max(1, sum(cores)), jobs)
         self.threads = min(self.threads, max([1, *cores]))  # a run stays on one machine
         self._remote = self._ray.remote(num_cpus=self.threads, max_retries=0)(remote_attempt)
-        self._shared: dict[str, Any] = {}
+        self._shared: dict[Path, Any] = {}  # datasets
         self._lock = threading.Lock()
 
     def _run(self, task: Task) -> str | None:
-        run, dataset = Path(task.settings["run"]), str(task.settings["dataset"])
+        run, dataset = Path(task.settings["run"]), Path(task.settings["dataset"])
         try:
             error, files = self._ray.get(self._remote.remote(task, self._put(dataset), pack(run)))
         except self._ray.exceptions.RayTaskError as failure:  # as when qrl is not installed there
@@ -104,11 +110,11 @@ class RayBackend(Backend):
         unpack(files, run)
         return None if error is None else str(error)
 
-    def _put(self, dataset: str) -> Any:
-        """A dataset in the cluster's memory, once for all runs."""
+    def _put(self, dataset: Path) -> Any:
+        """A dataset in the cluster's memory, shared by all runs."""
         with self._lock:
             if dataset not in self._shared:
-                self._shared[dataset] = self._ray.put(Path(dataset).read_bytes())
+                self._shared[dataset] = self._ray.put(dataset.read_bytes())
             return self._shared[dataset]
 
     def close(self) -> None:
@@ -117,33 +123,38 @@ class RayBackend(Backend):
 
 
 def remote_attempt(task: Task, dataset: bytes, files: dict[str, bytes]) -> tuple[str | None, dict[str, bytes]]:
-    """A run in a folder of its own on whatever machine; returns what went wrong, and the files of the run."""
+    """A run in a temporary folder of any machine; returns what went wrong, and the files of the run."""
     with TemporaryDirectory(prefix="qrl-") as temporary:
-        run, data = Path(temporary) / "run", Path(temporary) / "dataset.npz"
-        here = {"run": str(run), "dataset": str(data)}
+        # The same layout as in the study, because a run records where its dataset is relative to itself.
+        run = Path(temporary) / "runs" / Path(task.settings["run"]).name
+        data = Path(temporary) / "data" / Path(task.settings["dataset"]).name
+        paths = {"run": str(run), "dataset": str(data)}
+        data.parent.mkdir()
         data.write_bytes(dataset)
         unpack(files, run)
-        _move(run, here)
-        error = attempt(replace(task, settings=task.settings | here))
-        _move(run, {key: task.settings[key] for key in here})
+        _relocate(run, paths)
+        error = attempt(replace(task, settings=task.settings | paths))
+        _relocate(run, {key: task.settings[key] for key in paths})
         return error, pack(run)
 
 
-def _move(run: Path, places: dict[str, Any]) -> None:
-    """Tell a run where it and its data lie."""
-    folder = RunFolder(run)
-    if folder.config.is_file():
-        folder.write_config(folder.read_config() | places)
+def _relocate(run: Path, paths: dict[str, Any]) -> None:
+    """Tell a run where it and its data are."""
+    config = run / "config.yaml"
+    if config.is_file():
+        text = dump_yaml(read_config(str(config)) | paths)
+        with atomic_write(config) as file:
+            file.write(text.encode())
 
 
 def pack(folder: Path) -> dict[str, bytes]:
-    """The files of a folder by their relative paths; nothing, if there is none."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    """The files of a folder by their relative paths; empty if it does not exist."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def unpack(files: dict[str, bytes], folder: Path) -> None:
-    """Write packed files; those that make a folder a training run, and a finished one, come last."""
+    """Write packed files; those that mark a folder as a training run, and as a finished one, come last."""
     last = ["config.yaml", EVALUATION]
     for name in sorted(files, key=lambda name: last.index(name) if name in last else -1):
         path = (folder / name).resolve()
@@ -157,22 +168,24 @@ def _connect(address: str | None) -> Any:
     try:
         import ray
     except ImportError:
-        raise ConfigError("--backend ray needs Ray; install it with: pip install 'qrl[ray]'") from None
+        raise ConfigError(
+            "--backend ray needs Ray; install it from the checkout with: pip install -e '.[ray]'"
+        ) from None
     try:
         if address is not None:
-            _knock(address)
+            _check_listening(address)
         ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         where = f"at {address}" if address else "on this machine"
         raise ConfigError(
             f"--ray-address: no Ray cluster answers {where} ({error}); "
-            "start one with `ray start --head`, or give the HOST:PORT of another"
+            "start one with `ray start --head`, or name another as HOST:PORT"
         ) from None
     return ray
 
 
-def _knock(address: str) -> None:
-    """Ask at once whether anybody listens: Ray itself takes minutes to find out."""
+def _check_listening(address: str) -> None:
+    """Fail at once where nothing listens: Ray itself would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
         raise ValueError("an address is HOST:PORT")

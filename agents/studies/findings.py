@@ -1,4 +1,4 @@
-"""What the rows of a study say: the chosen hyperparameters, means with intervals, comparisons and claims."""
+"""The findings of a study: selected hyperparameters, means with intervals, comparisons and claims."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from qrl.agents.studies.statistics import (
     over_strata,
     t_interval,
 )
-from qrl.agents.studies.study import Claim, Place, Study
+from qrl.agents.studies.study import Claim, Condition, Study
 from qrl.agents.studies.table import Row
 
 SUBJECT = "iqe-maxmean"  # whose improvement over every other family is reported
@@ -27,24 +27,24 @@ Verdict = Literal["holds", "does not hold", "undecided", "no data"]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One choice of a family, or a reference, in one place; means are over the runs that are complete."""
+class GroupSummary:
+    """One configuration of a family, or a reference, under one condition; means are over complete runs."""
 
     family: str
-    choice: str
-    chosen: bool
-    place: Place
+    configuration: str
+    selected: bool  # the family's configuration with the best mean on the tuning seeds
+    condition: Condition
     planned: int
     complete: int
     failed: int
     means: dict[str, float]  # of every metric, and of the seconds
-    interval: Interval | None  # of the first metric's mean
+    interval: Interval | None  # of the ranking metric's mean
     iqm: float | None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The probability that a run of `SUBJECT` beats one of the family; None where one of them lacks results."""
+    """The probability that a run of `SUBJECT` beats one of the family; None where either lacks results."""
 
     family: str
     probability: float | None
@@ -53,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of a claim: the families that were compared, their means, and the interval of the difference."""
+    """The outcome of a claim: the families compared, their means, and the interval of the difference."""
 
     claim: Claim
     more_families: list[str]
@@ -69,66 +69,71 @@ class Decision:
 
 
 class Findings:
-    """Rows by family, choice and place; only runs of evaluation seeds count, except where choices are chosen."""
+    """Rows by family, configuration and condition; tuning runs count only towards the selection of configurations."""
 
     def __init__(self, study: Study, rows: Sequence[Row]) -> None:
         self.study = study
         self.rows = rows
         self.kind = study.settings.kind
-        self.places = study.settings.places
-        self._index: dict[tuple[str, str, Place, str], list[Row]] = {}
+        self.conditions = study.settings.conditions
+        self._index: dict[tuple[str, str, Condition, str], list[Row]] = {}
         for row in rows:
-            self._index.setdefault((row.family, row.choice, row.place, row.purpose), []).append(row)
-        self.untuned: list[str] = []  # families whose choice could not be made on complete tuning runs
-        self.chosen = {name: self._choose(name) for name in study.settings.families}
+            self._index.setdefault((row.family, row.choice, row.condition, row.purpose), []).append(row)
+        self.untuned: list[str] = []  # families none of whose configurations has all its tuning runs
+        self.selected = {name: self._select(name) for name in study.settings.families}
 
     @property
     def references(self) -> list[str]:
         return [name for name in REFERENCES if any(row.family == name for row in self.rows)]
 
-    def _choose(self, family: str) -> str:
-        """The choice with the best mean on the tuning seeds; one with a run that is not complete comes last."""
-        choices = list(self.study.settings.families[family].choices)
-        sign = 1 if self.kind.more_is_better else -1
-        scores = []
-        for choice in choices:
-            rows = [row for place in self.places for row in self._select(family, choice, place, "tuning")]
-            tuned = [row.numbers.get(self.kind.metric) for row in rows]
-            known = [value for value in tuned if value is not None]
-            complete = bool(tuned) and len(known) == len(tuned)
-            scores.append(sign * sum(known) / len(known) if complete else -math.inf)
-        if len(choices) > 1 and max(scores) == -math.inf:
+    def _select(self, family: str) -> str:
+        """The configuration with the best mean on the tuning seeds; those with an incomplete run come last."""
+        configurations = list(self.study.settings.families[family].configurations)
+        sign = 1 if self.kind.higher_is_better else -1
+        means = []
+        for configuration in configurations:
+            rows = [
+                row for condition in self.conditions for row in self._group(family, configuration, condition, "tuning")
+            ]
+            scores = [row.scores.get(self.kind.ranking) for row in rows]
+            known = [score for score in scores if score is not None]
+            complete = bool(scores) and len(known) == len(scores)
+            means.append(sign * sum(known) / len(known) if complete else -math.inf)
+        if len(configurations) > 1 and max(means) == -math.inf:
             self.untuned.append(family)
-        return choices[int(np.argmax(scores))]
+        return configurations[int(np.argmax(means))]
 
-    def _select(self, family: str, choice: str, place: Place, purpose: str = "evaluation") -> list[Row]:
-        return self._index.get((family, choice, place, purpose), [])
+    def _group(self, family: str, configuration: str, condition: Condition, purpose: str = "evaluation") -> list[Row]:
+        return self._index.get((family, configuration, condition, purpose), [])
 
     # Means
 
-    def cells(self) -> list[Cell]:
-        """Every choice of every family, and the references, in every place."""
-        made = []
-        for family, settings in self.study.settings.families.items():
-            for choice in settings.choices:
-                made += [self._cell(family, choice, place, "evaluation") for place in self.places]
-        for name in self.references:
-            made += [self._cell(name, "", place, "reference") for place in self.places]
-        return made
+    def summaries(self) -> list[GroupSummary]:
+        """Of every configuration of every family, and of the references, under every condition."""
+        groups = [
+            (family, configuration, "evaluation")
+            for family, settings in self.study.settings.families.items()
+            for configuration in settings.configurations
+        ]
+        groups += [(name, "", "reference") for name in self.references]
+        return [
+            self._summary(family, configuration, condition, purpose)
+            for family, configuration, purpose in groups
+            for condition in self.conditions
+        ]
 
-    def _cell(self, family: str, choice: str, place: Place, purpose: str) -> Cell:
-        rows = self._select(family, choice, place, purpose)
+    def _summary(self, family: str, configuration: str, condition: Condition, purpose: str) -> GroupSummary:
+        rows = self._group(family, configuration, condition, purpose)
         complete = [row for row in rows if row.status == "complete"]
-        ranked = _values(complete, self.kind.metric)
-        columns = {
-            name: _values(complete, name) for name in dict.fromkeys(key for row in complete for key in row.numbers)
-        }
+        ranked = _values(complete, self.kind.ranking)
+        metrics = dict.fromkeys(name for row in complete for name in row.scores)
+        columns = {name: _values(complete, name) for name in metrics}
         columns["seconds"] = np.array([row.seconds for row in complete if row.seconds is not None])
-        return Cell(
+        return GroupSummary(
             family=family,
-            choice=choice,
-            chosen=choice == self.chosen.get(family),
-            place=place,
+            configuration=configuration,
+            selected=configuration == self.selected.get(family),
+            condition=condition,
             planned=len(rows),
             complete=len(complete),
             failed=sum(row.status == "failed" for row in rows),
@@ -140,25 +145,27 @@ class Findings:
     # Comparisons
 
     def comparisons(self) -> list[Comparison]:
-        """Over all places."""
-        if SUBJECT not in self.chosen:
+        """`SUBJECT` against every other family, over all conditions."""
+        if SUBJECT not in self.selected:
             return []
-        own = self._strata(SUBJECT)
-        made = []
-        for family in self.chosen:
-            other = self._strata(family)
+        subject = self._strata(SUBJECT)
+        comparisons = []
+        for family in self.selected:
             if family == SUBJECT:
                 continue
-            if all(len(values) for values in (*own, *other)):
-                made.append(Comparison(family, improvement(own, other), bootstrap_improvement(own, other)))
+            other = self._strata(family)
+            if all(len(values) for values in (*subject, *other)):
+                probability, interval = improvement(subject, other), bootstrap_improvement(subject, other)
+                comparisons.append(Comparison(family, probability, interval))
             else:
-                made.append(Comparison(family, None, None))
-        return made
+                comparisons.append(Comparison(family, None, None))
+        return comparisons
 
     def _strata(self, family: str) -> list[Values]:
-        """Of each place, the first metric of the family's runs, so that more is better."""
-        choice, sign = self.chosen[family], 1 if self.kind.more_is_better else -1
-        return [sign * _values(self._select(family, choice, place), self.kind.metric) for place in self.places]
+        """The ranking metric of the family's runs per condition, with a sign such that higher is better."""
+        configuration, sign = self.selected[family], 1 if self.kind.higher_is_better else -1
+        groups = (self._group(family, configuration, condition) for condition in self.conditions)
+        return [sign * _values(rows, self.kind.ranking) for rows in groups]
 
     def decisions(self) -> list[Decision]:
         return [self._decide(claim) for claim in self.study.settings.claims]
@@ -168,20 +175,21 @@ class Findings:
             return self._compare(claim, claim.more, claim.than)
         parts = [self._compare(claim, [one], [other]) for one, other in product(claim.more, claim.than)]
         verdicts = {part.verdict for part in parts}
-        # The whole is as good as its weakest part, which is shown.
-        verdict = next(each for each in ("no data", "does not hold", "undecided", "holds") if each in verdicts)
+        # The claim is as strong as its weakest part, which is shown.
+        order: tuple[Verdict, ...] = ("no data", "does not hold", "undecided", "holds")
+        verdict = next(outcome for outcome in order if outcome in verdicts)
         weakest = [part for part in parts if part.verdict == verdict]
         return min(weakest, key=lambda part: part.difference if part.difference is not None else math.inf)
 
     def _compare(self, claim: Claim, more: list[str], than: list[str]) -> Decision:
         settings = self.study.settings
-        metric, at = claim.metric or self.kind.metric, claim.at or settings.values
+        metric, at = claim.metric or self.kind.ranking, claim.at or settings.values
         pairs = [
-            (self._by_seed(more, (world, one), metric), self._by_seed(than, (world, other), metric))
+            (self._by_seed(more, Condition(world, one), metric), self._by_seed(than, Condition(world, other), metric))
             for one, other in zip(at, claim.than_at or at, strict=True)
             for world in claim.worlds or settings.worlds or [""]
         ]
-        # Only seeds that all families have finished in all places: both sides are then means over the same data.
+        # Only seeds that all families have finished under all conditions, so that both sides see the same data.
         seeds = sorted(set.intersection(*(set(one) & set(other) for one, other in pairs)))
         if not seeds:
             return Decision(claim, more, than, None, None, None, "no data")
@@ -194,20 +202,20 @@ class Findings:
             verdict = "does not hold"
         return Decision(claim, more, than, float(left.mean()), float(right.mean()), interval, verdict)
 
-    def _by_seed(self, families: Sequence[str], place: Place, metric: str) -> dict[int, float]:
-        """For each seed that all the families have finished, the mean over them."""
-        found = [
-            {row.seed: row.numbers.get(metric) for row in self._select(family, self.chosen[family], place)}
+    def _by_seed(self, families: Sequence[str], condition: Condition, metric: str) -> dict[int, float]:
+        """The mean over the families per seed that all of them have finished."""
+        scores = [
+            {row.seed: row.scores.get(metric) for row in self._group(family, self.selected[family], condition)}
             for family in families
         ]
-        made = {seed: [values.get(seed) for values in found] for seed in found[0]}
+        by_seed = {seed: [of_family.get(seed) for of_family in scores] for seed in scores[0]}
         return {
             seed: sum(known) / len(known)
-            for seed, values in made.items()
+            for seed, values in by_seed.items()
             if len(known := [value for value in values if value is not None]) == len(families)
         }
 
 
 def _values(rows: Sequence[Row], metric: str) -> Values:
-    values = (row.numbers.get(metric) for row in rows if row.status == "complete")
+    values = (row.scores.get(metric) for row in rows if row.status == "complete")
     return np.array([value for value in values if value is not None], np.float64)

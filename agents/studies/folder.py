@@ -1,23 +1,20 @@
-"""The results of a study on disk: its plan, its datasets, a training run for each point of the grid, and a table."""
+"""The results of a study on disk: its plan, its datasets, a training run per point of the grid, and a table."""
 
-import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from qrl.agents.errors import RunError
-from qrl.agents.runs.run_folder import RunFolder
-from qrl.agents.studies.kinds import Numbers
+from qrl.agents.evaluation.metrics import Value
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
+from qrl.common.locks import LOCK, locked
 from qrl.common.settings import dump_yaml
 
 EVALUATION = "evaluation.json"
-LOCK = ".lock"
 
 
 class StudyFolder:
@@ -29,13 +26,13 @@ class StudyFolder:
     def check(self, study: Study) -> None:
         """Refuse a folder that holds anything but results of the same study."""
         if self.study.is_file():
-            if self.has_runs:  # else nothing has been computed yet, and a mistake may be mended
+            if self.has_runs:  # otherwise nothing has been computed yet, and the plan may still change
                 study.check_grown_from(self.read_study(), str(self.path))
-        elif self.path.exists() and (not self.path.is_dir() or any(each.name != LOCK for each in self.path.iterdir())):
+        elif self.path.exists() and (not self.path.is_dir() or any(file.name != LOCK for file in self.path.iterdir())):
             raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
 
     def open(self, study: Study) -> None:
-        """Make the folder for `study`, or go on with what it holds of the same study."""
+        """Create the folder for `study`, or continue one that holds results of the same study."""
         self.check(study)
         with atomic_write(self.study) as file:
             file.write(dump_yaml(study.resolved).encode())
@@ -45,18 +42,11 @@ class StudyFolder:
             raise RunError(f"{self.path} holds no study: it has no study.yaml")
         return Study.load(str(self.study), [])
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Keep a second sweep out."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise RunError(f"{self.path} is in use by another sweep") from None
-            yield
+        return locked(self.path, RunError)
 
-    # Datasets, each shared by the runs of all families, and what the references reach on it
+    # Datasets, each shared by the runs of all families, and the scores of the references on them
 
     def dataset(self, run: PlannedRun) -> Path:
         return self.path / "data" / f"{run.data_name}.npz"
@@ -64,18 +54,29 @@ class StudyFolder:
     def references(self, run: PlannedRun) -> Path:
         return self.path / "data" / f"{run.data_name}.json"
 
+    def read_references(self, run: PlannedRun) -> dict[str, dict[str, Value]]:
+        path = self.references(run)
+        if not path.is_file():
+            return {}
+        try:
+            return TypeAdapter(dict[str, dict[str, Value]]).validate_json(read_text(path))
+        except ValidationError:
+            raise FileError(f"{path} is damaged; delete it, and the next sweep computes it again") from None
+
     # Runs
 
     @property
     def has_runs(self) -> bool:
         return (self.path / "runs").is_dir()
 
-    def run(self, run: PlannedRun) -> RunFolder:
-        return RunFolder(self.path / "runs" / run.name)
+    def run(self, run: PlannedRun) -> Path:
+        return self.path / "runs" / run.name
 
     def evaluation(self, run: PlannedRun) -> Path:
-        """Where the results of a finished run are."""
-        return self.run(run).path / EVALUATION
+        """The results of a finished run."""
+        return self.run(run) / EVALUATION
+
+    # Failures
 
     def failure(self, run: PlannedRun) -> str | None:
         """Why a run failed, if the last sweep gave it up."""
@@ -88,7 +89,7 @@ class StudyFolder:
             raise FileError(f"{path} is damaged; delete it") from None
 
     def write_failure(self, run: PlannedRun, error: str | None) -> None:
-        """Keep the reason of a failure, or forget it with None."""
+        """Record why a run failed; None deletes the record."""
         if error is None:
             self._failure(run).unlink(missing_ok=True)
             return
@@ -97,12 +98,3 @@ class StudyFolder:
 
     def _failure(self, run: PlannedRun) -> Path:
         return self.path / "failed" / f"{run.name}.json"
-
-    def read_references(self, run: PlannedRun) -> dict[str, Numbers]:
-        path = self.references(run)
-        if not path.is_file():
-            return {}
-        try:
-            return TypeAdapter(dict[str, Numbers]).validate_json(read_text(path))
-        except ValidationError:
-            raise FileError(f"{path} is damaged; delete it, and the next sweep makes it again") from None

@@ -1,69 +1,55 @@
-"""What a study can be about: agents or graphs. Nothing here imports torch: --help lists the commands."""
+"""What a study needs to know of the command that trains its runs. Nothing here imports torch: --help lists the keys."""
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
-from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
-
-Numbers = dict[str, float | None]
-
-
-@dataclass(frozen=True)
-class Metric:
-    title: str
-    digits: int = 3
+from qrl.agents.evaluation.metrics import Metric, columns
+from qrl.agents.runs.problems import PROBLEMS, Problem
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One of the commands that train, and how its runs are scored."""
-
-    settings: type[RunSettings]
-    seeds: tuple[str, ...]  # settings that are the seed of a run
+    problem: Problem
+    seeds: tuple[str, ...]  # settings that are set to the seed of a run
     drawn: str  # what a seed draws of the data
-    metrics: dict[str, Metric]  # columns of the report; the first is what families are ranked by
-    more_is_better: bool  # of the first metric
-    module: str  # with the torch part of it: TRAINING, evaluate, read_numbers, references
+    sizes: tuple[str, ...]  # settings that the number of training samples is proportional to
+
+    # Read from the table of metrics every time, because plugins add to it.
 
     @property
-    def metric(self) -> str:
-        return next(iter(self.metrics))
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics in results.csv, by column."""
+        return columns(self.problem.metrics)
 
-    def part(self, name: str) -> Any:
-        """A function or class of its module, imported only when it is needed."""
-        return getattr(import_module(self.module), name)
+    @property
+    def headline(self) -> dict[str, Metric]:
+        """The metrics in the report, by column; families are ranked by the first."""
+        return {column: metric for column, metric in self.metrics.items() if metric.headline}
+
+    @property
+    def ranking(self) -> str:
+        """The column that families are ranked by."""
+        return next(iter(self.headline))
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Of the ranking metric."""
+        return bool(self.metrics[self.ranking].higher_is_better)
+
+    def title(self, column: str) -> str:
+        return self.metrics[column].title.strip()
 
 
-_AGENTS, _GRAPHS = (
-    Kind(
-        settings=TrainSettings,
+KINDS = {
+    "train-agent": Kind(
+        PROBLEMS["train-agent"],
         seeds=("seed", "collector.seed"),
         drawn="data",
-        metrics={
-            "success_rate": Metric("success"),
-            "spl": Metric("SPL"),
-            "signed_error": Metric("estimate - truth", 2),
-            "absolute_error": Metric("abs. error", 2),
-            "triangle_violations": Metric("triangle violations", 4),
-        },
-        more_is_better=True,
-        module="qrl.agents.studies.agent_runs",
+        sizes=("collector.trajectories",),
     ),
-    Kind(
-        settings=GraphTrainSettings,
+    "train-graph": Kind(
+        PROBLEMS["train-graph"],
         seeds=("seed", "graph.split_seed"),
-        drawn="pairs for training",
-        metrics={
-            "mse": Metric("MSE", 5),
-            "l1_error": Metric("abs. error, with a way", 2),
-            "l1_error_clipped": Metric("clipped", 2),
-            "no_way_estimate": Metric("estimate, without a way", 1),
-            "no_way_estimate_clipped": Metric("clipped", 1),
-            "spearman": Metric("rank correlation"),
-        },
-        more_is_better=False,
-        module="qrl.agents.studies.graph_runs",
+        drawn="training pairs",
+        sizes=("graph.fraction", "graph.pairs"),
     ),
-)
-KINDS = {kind.settings.COMMAND: kind for kind in (_AGENTS, _GRAPHS)}
+}

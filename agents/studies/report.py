@@ -5,10 +5,10 @@ import io
 from pathlib import Path
 
 from qrl.agents.evaluation.results import REFERENCES
-from qrl.agents.studies.findings import SUBJECT, Cell, Decision, Findings
+from qrl.agents.studies.findings import SUBJECT, Decision, Findings, GroupSummary
 from qrl.agents.studies.pictures import study_picture
 from qrl.agents.studies.statistics import Interval
-from qrl.agents.studies.study import Place
+from qrl.agents.studies.study import Condition
 from qrl.agents.studies.table import Row
 from qrl.common.files import atomic_write
 
@@ -18,33 +18,46 @@ FILES = ("report.md", "summary.csv", "figure.png")
 def write_report(findings: Findings, folder: Path) -> list[Path]:
     """Write `FILES` into the folder."""
     text, table, picture = (folder / name for name in FILES)
-    cells = findings.cells()
-    study_picture(findings, cells, picture)
+    groups = findings.summaries()
+    study_picture(findings, groups, picture)
     with atomic_write(table) as file:
-        file.write(_csv(cells).encode())
+        file.write(_csv(groups).encode())
     with atomic_write(text) as file:
-        file.write(markdown(findings, cells, picture.name).encode())
+        file.write(markdown(findings, groups, picture.name).encode())
     return [text, table, picture]
 
 
-def _csv(cells: list[Cell]) -> str:
-    fixed = ["family", "choice", "chosen", "world", "value", "planned", "complete", "failed", "low", "high", "iqm"]
-    metrics = list(dict.fromkeys(name for cell in cells for name in cell.means))
+def _csv(groups: list[GroupSummary]) -> str:
+    rows = [
+        {
+            "family": group.family,
+            "choice": group.configuration,
+            "chosen": group.selected,
+            "world": group.condition.world,
+            "value": group.condition.value,
+            "planned": group.planned,
+            "complete": group.complete,
+            "failed": group.failed,
+            "low": None if group.interval is None else group.interval[0],
+            "high": None if group.interval is None else group.interval[1],
+            "iqm": group.iqm,
+            **group.means,
+        }
+        for group in groups
+    ]
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*fixed, *metrics], extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
-    for cell in cells:
-        (world, value), (low, high) = cell.place, cell.interval or (None, None)
-        writer.writerow(vars(cell) | cell.means | {"world": world, "value": value, "low": low, "high": high})
+    writer.writerows(rows)
     return text.getvalue()
 
 
-def markdown(findings: Findings, cells: list[Cell], picture: str) -> str:
-    parts = [f"# Study {findings.study.name}", progress(findings), f"![{findings.kind.metric}]({picture})"]
-    if len(findings.places) > 1:
-        parts += ["## At a glance", overview_table(findings, cells)]
-    for place in findings.places:
-        parts += [f"## {place_title(findings, place)}", place_table(findings, place, cells)]
+def markdown(findings: Findings, groups: list[GroupSummary], picture: str) -> str:
+    parts = [f"# Study {findings.study.name}", progress(findings), f"![{findings.kind.ranking}]({picture})"]
+    if len(findings.conditions) > 1:
+        parts += ["## At a glance", overview_table(findings, groups)]
+    for condition in findings.conditions:
+        parts += [f"## {condition_title(findings, condition)}", condition_table(findings, condition, groups)]
     comparisons = comparisons_table(findings)
     if comparisons:
         parts += [f"## How often {SUBJECT} is better", comparisons]
@@ -57,92 +70,93 @@ def progress(findings: Findings) -> str:
     settings = findings.study.settings
     runs = [row for row in findings.rows if row.purpose != "reference"]
     complete = sum(row.status == "complete" for row in runs)
-    tuned = ", ".join(map(str, settings.tuning_seeds))
     lines = [
-        f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds, each with its own "
-        f"{findings.kind.drawn}, start values and batches; in brackets 95 % bootstrap intervals over these seeds."
-        + (f" Choices are those that do best on other seeds ({tuned})." if tuned else ""),
-        *(
-            [f"**Not tuned yet**, so that the first choice stands: {', '.join(findings.untuned)}."]
-            if findings.untuned
-            else []
-        ),
-        *_named("failed", runs),
-        *_named("missing", runs),
+        f"{complete} of {len(runs)} runs are complete. Means are over {len(settings.seeds)} seeds of "
+        f"{findings.kind.drawn}, initial weights and batches, with 95 % bootstrap intervals in brackets."
     ]
-    return "\n\n".join(lines)
+    if settings.tuning_seeds:
+        seeds = ", ".join(map(str, settings.tuning_seeds))
+        lines[0] += f" Hyperparameter configurations are selected on separate seeds ({seeds})."
+    if findings.untuned:
+        names = ", ".join(findings.untuned)
+        lines.append(f"**Not tuned yet**, so that the first configuration is shown: {names}.")
+    return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 
 
 def _named(status: str, runs: list[Row]) -> list[str]:
-    found = [row for row in runs if row.status == status]
-    if not found:
+    rows = [row for row in runs if row.status == status]
+    if not rows:
         return []
-    named = ", ".join(f"{row.run}{f' ({row.error})' if row.error else ''}" for row in found[:20])
-    more = f" and {len(found) - 20} more" if len(found) > 20 else ""
-    return [f"**{len(found)} runs {status}**, so that some means are over fewer seeds: {named}{more}."]
+    named = ", ".join(f"{row.run}{f' ({row.error})' if row.error else ''}" for row in rows[:20])
+    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
+    return [f"**{len(rows)} runs {status}**, so that some means are over fewer seeds: {named}{more}."]
 
 
-def place_title(findings: Findings, place: Place) -> str:
-    world, value = place
+def condition_title(findings: Findings, condition: Condition) -> str:
+    world, value = condition
     return f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:,g}"
 
 
-def overview_table(findings: Findings, cells: list[Cell]) -> str:
-    """The first metric of the chosen families in all places, from the best mean rank to the worst; the best is bold."""
-    metric, sign = findings.kind.metric, -1 if findings.kind.more_is_better else 1
+def overview_table(findings: Findings, groups: list[GroupSummary]) -> str:
+    """The ranking metric of the families under all conditions, from the best mean rank to the worst; best in bold."""
+    metric, sign = findings.kind.ranking, -1 if findings.kind.higher_is_better else 1
     digits = findings.kind.metrics[metric].digits
-    chosen = [cell for cell in cells if cell.chosen and metric in cell.means]
-    means = {(cell.family, cell.place): cell.means[metric] for cell in chosen}
-    ranks: dict[str, list[int]] = {cell.family: [] for cell in chosen}
+    selected = [group for group in groups if group.selected and metric in group.means]
+    means = {(group.family, group.condition): group.means[metric] for group in selected}
+    ranks: dict[str, list[int]] = {group.family: [] for group in selected}
     best = {}
-    for place in findings.places:
-        ranked = sorted(
-            (family for family in ranks if (family, place) in means), key=lambda each: sign * means[each, place]
-        )
-        best[place] = ranked[:1]
+    for condition in findings.conditions:
+        scores = {family: sign * means[family, condition] for family in ranks if (family, condition) in means}
+        ranked = sorted(scores, key=lambda family: scores[family])
+        best[condition] = ranked[:1]
         for rank, family in enumerate(ranked, 1):
             ranks[family].append(rank)
+    mean_ranks = {family: sum(numbers) / len(numbers) for family, numbers in ranks.items()}
     rows = [
         [
             family,
-            f"{sum(own) / len(own):.1f}",
+            f"{mean_rank:.1f}",
             *(
-                ("**{}**" if family in best[place] else "{}").format(_number(means.get((family, place)), digits))
-                for place in findings.places
+                ("**{}**" if family in best[condition] else "{}").format(
+                    _number(means.get((family, condition)), digits)
+                )
+                for condition in findings.conditions
             ),
         ]
-        for family, own in sorted(ranks.items(), key=lambda each: sum(each[1]) / len(each[1]))
+        for family, mean_rank in sorted(mean_ranks.items(), key=lambda item: item[1])
     ]
-    return table(["family", "mean rank", *(place_title(findings, place) for place in findings.places)], rows)
-
-
-def place_table(findings: Findings, place: Place, cells: list[Cell]) -> str:
-    """Chosen families from best to worst, then the references."""
-    kind = findings.kind
-    here = [cell for cell in cells if cell.place == place]
-    ranked = [cell for cell in here if cell.chosen and cell.complete]
-    ranked.sort(key=lambda cell: cell.means.get(kind.metric, 0), reverse=kind.more_is_better)
-    others = [cell for cell in here if (cell.chosen and not cell.complete) or cell.family in REFERENCES]
-    first, *rest = kind.metrics.items()
-    titles = ["family", "choice", "runs", first[1].title, "IQM", *(metric.title for _, metric in rest)]
-    rows = [
-        [
-            cell.family,
-            cell.choice,
-            f"{cell.complete} of {cell.planned}" if cell.complete < cell.planned else str(cell.complete),
-            _number(cell.means.get(first[0]), first[1].digits) + _brackets(cell.interval, first[1].digits),
-            _number(cell.iqm, first[1].digits),
-            *(_number(cell.means.get(name), metric.digits) for name, metric in rest),
-        ]
-        for cell in [*ranked, *others]
-    ]
+    titles = ["family", "mean rank", *(condition_title(findings, condition) for condition in findings.conditions)]
     return table(titles, rows)
+
+
+def condition_table(findings: Findings, condition: Condition, groups: list[GroupSummary]) -> str:
+    """Families from best to worst, then those without results and the references."""
+    kind, metric = findings.kind, findings.kind.ranking
+    digits = kind.metrics[metric].digits
+    others = {name: other for name, other in kind.headline.items() if name != metric}
+    rows = [group for group in groups if group.condition == condition]
+    ranked = [group for group in rows if group.selected and group.complete]
+    ranked.sort(key=lambda group: group.means.get(metric, 0), reverse=kind.higher_is_better)
+    unranked = [group for group in rows if (group.selected and not group.complete) or group.family in REFERENCES]
+    titles = ["family", "configuration", "runs", kind.title(metric), "IQM", *map(kind.title, others)]
+    cells = [
+        [
+            group.family,
+            group.configuration,
+            f"{group.complete} of {group.planned}" if group.complete < group.planned else str(group.complete),
+            _number(group.means.get(metric), digits) + _brackets(group.interval, digits),
+            _number(group.iqm, digits),
+            *(_number(group.means.get(name), other.digits) for name, other in others.items()),
+        ]
+        for group in [*ranked, *unranked]
+    ]
+    return table(titles, cells)
 
 
 def comparisons_table(findings: Findings) -> str:
     rows = [
-        [each.family, _number(each.probability, 2) + _brackets(each.interval, 2)]
-        for each in sorted(findings.comparisons(), key=lambda each: -(each.probability or 0))
+        [comparison.family, _number(comparison.probability, 2) + _brackets(comparison.interval, 2)]
+        for comparison in sorted(findings.comparisons(), key=lambda comparison: -(comparison.probability or 0))
     ]
     titles = ["family", f"probability that a run of {SUBJECT} is better, mean over all sizes and worlds"]
     return table(titles, rows) if rows else ""
@@ -150,15 +164,15 @@ def comparisons_table(findings: Findings) -> str:
 
 def claims_table(findings: Findings) -> str:
     titles = ["claim", "more", "mean", "than", "mean", "difference", "verdict"]
-    return table(titles, [_claim_row(findings, each) for each in findings.decisions()])
+    return table(titles, [_claim_row(findings, decision) for decision in findings.decisions()])
 
 
 def _claim_row(findings: Findings, decision: Decision) -> list[str]:
     claim = decision.claim
-    metric = findings.kind.metrics[claim.metric or findings.kind.metric]
-    digits = metric.digits
+    metric = claim.metric or findings.kind.ranking
+    digits = findings.kind.metrics[metric].digits
     return [
-        f"{claim.text} ({metric.title})",
+        f"{claim.text} ({findings.kind.title(metric)})",
         _side(decision.more_families, claim.at, claim.worlds),
         _number(decision.more, digits),
         _side(decision.than_families, claim.than_at or claim.at, claim.worlds),
@@ -169,14 +183,15 @@ def _claim_row(findings: Findings, decision: Decision) -> list[str]:
 
 
 def _side(families: list[str], values: list[float] | None, worlds: list[str] | None) -> str:
-    places = [*(f"{value:g}" for value in values or []), *(worlds or [])]
-    return ", ".join(families) + (f" at {', '.join(places)}" if places else "")
+    conditions = [*(f"{value:g}" for value in values or []), *(worlds or [])]
+    return ", ".join(families) + (f" at {', '.join(conditions)}" if conditions else "")
 
 
 def table(titles: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -1,8 +1,8 @@
 """Means over seeds with intervals.
 
-Values come as strata: one array of seeds for each place. A statistic is taken of each stratum and averaged over them;
-bootstraps draw seeds anew within each stratum. With few seeds their intervals are too narrow, and the runs of a seed in
-several places are not independent, so that claims are decided by `t_interval` of one number for each seed.
+Values are given as strata: an array over seeds per condition. A statistic is computed per stratum and averaged over
+strata; bootstraps resample seeds within each stratum. With few seeds their intervals are too narrow, and the runs of a
+seed under several conditions are not independent; claims are therefore decided by `t_interval` of one value per seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t, trim_mean
 
 Values = NDArray[np.float64]
-Statistic = Callable[[Values], Values]  # of the last axis
+Statistic = Callable[[Values], Values]  # over the last axis
 Interval = tuple[float, float]
 
 RESAMPLES = 10_000
@@ -24,7 +24,7 @@ def mean(values: Values) -> Values:
 
 
 def iqm(values: Values) -> Values:
-    """The mean of the middle half; of fewer than four values it is the mean."""
+    """The interquartile mean; the mean of fewer than four values."""
     return np.asarray(trim_mean(values, 0.25, axis=-1))
 
 
@@ -33,7 +33,7 @@ def over_strata(strata: Sequence[Values], statistic: Statistic = mean) -> float:
 
 
 def bootstrap(strata: Sequence[Values], statistic: Statistic = mean, seed: int = 0) -> Interval | None:
-    """The interval of `over_strata`; None where a stratum has a single seed, which says nothing of the others."""
+    """The interval of `over_strata`; None where a stratum has a single seed."""
     if min(len(values) for values in strata) < 2:
         return None
     rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def t_interval(values: Values) -> Interval | None:
 
 
 def improvement(better: Sequence[Values], worse: Sequence[Values]) -> float:
-    """The probability that a run of one beats a run of the other, ties counting half, mean over strata."""
+    """The probability that a run of `better` beats one of `worse`, ties counting half, averaged over strata."""
     return float(np.mean([_wins(x[None], y[None])[0] for x, y in zip(better, worse, strict=True)]))
 
 

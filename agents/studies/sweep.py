@@ -1,14 +1,17 @@
-"""A sweep: all runs of a study that are not yet finished. Kill it at any moment and start it again."""
+"""A sweep: all runs of a study that are not yet finished. It may be killed at any time and started again."""
 
 import json
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tqdm import tqdm
 
+from qrl.agents.runs.settings import RunSettings
 from qrl.agents.studies.backends import Backend
 from qrl.agents.studies.folder import StudyFolder
+from qrl.agents.studies.progress import Progress
+from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.study import PlannedRun, Study
-from qrl.agents.studies.table import gather, write_rows
+from qrl.agents.studies.table import check_columns, gather, write_rows
 from qrl.agents.studies.worker import Task, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
@@ -19,11 +22,8 @@ ATTEMPTS = 2
 
 def check_models(study: Study) -> None:
     """Refuse unknown models and parameters before anything is computed."""
-    checked = set()
-    for run in study.runs:
-        if (run.family, run.choice) in checked:
-            continue
-        checked.add((run.family, run.choice))
+    runs = {(run.family, run.configuration): run for run in study.runs}
+    for run in runs.values():
         try:
             find(run.settings.model.name).parameters.from_values(run.settings.model.params, "model.params")
         except UserError as error:
@@ -31,27 +31,33 @@ def check_models(study: Study) -> None:
 
 
 def make_data(study: Study, folder: StudyFolder) -> None:
-    """Make the datasets that are not there yet, and score the references on those that runs are evaluated with."""
-    kind = study.settings.kind
-    # Evaluation runs come last and so stay: what they share with tuning runs needs references too.
+    """Collect missing datasets, and score the references on those of evaluation runs."""
+    # Evaluation runs come last and therefore stay: datasets that they share with tuning runs need references too.
     runs = {run.data_name: run for run in study.runs}
     for run in tqdm(runs.values(), unit=" datasets", disable=None, leave=False):
-        if not folder.dataset(run).is_file():
-            kind.part("TRAINING").collect(run.settings).save(folder.dataset(run))
-        if not run.tuning and not folder.references(run).is_file():
-            scored = kind.part("references")(folder.dataset(run))
-            with atomic_write(folder.references(run)) as file:
-                file.write(json.dumps(scored, indent=2).encode())
+        dataset, references = folder.dataset(run), folder.references(run)
+        if not dataset.is_file():
+            study.settings.kind.problem.collect(run.settings).save(dataset)
+        if not run.tuning and not references.is_file():
+            scores = SCORERS[study.settings.command].references(dataset)
+            with atomic_write(references) as file:
+                file.write(json.dumps(scores, indent=2).encode())
+
+
+def _settings(folder: StudyFolder, run: PlannedRun) -> RunSettings:
+    """The settings of a run, with the paths of its files."""
+    paths = {"run": str(folder.run(run).absolute()), "dataset": str(folder.dataset(run).absolute())}
+    return run.settings.model_copy(update=paths)
 
 
 def _finished(folder: StudyFolder, study: Study, run: PlannedRun) -> bool:
-    """Whether a run has results, and of these settings; damaged results are made again."""
+    """Whether a run of these settings has results; damaged ones are deleted, to be computed again."""
     evaluation = folder.evaluation(run)
     if not evaluation.is_file():
         return False
-    check_settings(folder.run(run), run.settings)
+    check_settings(folder.run(run), _settings(folder, run))
     try:
-        study.settings.kind.part("read_numbers")(evaluation)
+        SCORERS[study.settings.command].read(evaluation)
     except FileError:
         evaluation.unlink()
         return False
@@ -62,31 +68,29 @@ def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[st
     """Compute what is missing; returns the number of runs that failed twice."""
     with folder.lock():
         folder.open(study)
+        check_columns(study, folder.results)
         make_data(study, folder)
         missing = [run for run in study.runs if not _finished(folder, study, run)]
-        failed = 0
 
         def submit(run: PlannedRun) -> "Future[str | None]":
-            places = {"run": str(folder.run(run).path.absolute()), "dataset": str(folder.dataset(run).absolute())}
-            values = run.settings.model_dump() | places | {"threads": backend.threads}
+            values = _settings(folder, run).model_dump() | {"threads": backend.threads}
             return backend.submit(Task(study.settings.command, values, plugins))
 
+        failed = 0
         waiting = {submit(run): (run, 1) for run in missing}
-        done_before = len(study.runs) - len(missing)
         try:
-            with tqdm(total=len(study.runs), initial=done_before, unit=" runs", disable=None) as bar:
+            with Progress(len(study.runs), len(study.runs) - len(missing)) as progress:
                 while waiting:
-                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    for future in wait(waiting, progress.timeout, return_when=FIRST_COMPLETED).done:
                         run, attempts = waiting.pop(future)
                         error = future.result()
                         if error is not None and attempts < ATTEMPTS:
                             waiting[submit(run)] = (run, attempts + 1)
                             continue
                         folder.write_failure(run, error)
-                        bar.update()
-                        if error is not None:
-                            failed += 1
-                            tqdm.write(f"failed: {run.name}: {error.splitlines()[0]}")
+                        failed += error is not None
+                        progress.finished(run.name, error)
+                    progress.tick()
         finally:
-            write_rows(gather(folder, study), folder.results)
+            write_rows(gather(folder, study), study.settings.kind.metrics, folder.results)
     return failed

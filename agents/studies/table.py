@@ -1,59 +1,63 @@
-"""The table of a study: a row for each run and reference, in one CSV from which every figure can be made again."""
+"""The table of a study: a row per run and reference, in one CSV from which every figure can be drawn again."""
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from qrl.agents.evaluation.results import REFERENCES, Record
+from qrl.agents.evaluation.metrics import Value
+from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.kinds import Numbers
-from qrl.agents.studies.study import Place, PlannedRun, Study
+from qrl.agents.studies.scoring import SCORERS
+from qrl.agents.studies.study import Condition, PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 
 
-class Row(Record):
-    """A run that has failed or is missing has a row too, without numbers."""
+class Row(BaseModel):
+    """A row of results.csv; one of a failed or missing run has no scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: str = Field(description="folder of the run")
     family: str = Field(description="family, or name of the reference")
-    choice: str = Field("", description="which of the family's hyperparameter choices")
+    choice: str = Field("", description="hyperparameter configuration of the family")
     model: str = Field("", description="registered name of the model")
     world: str = Field("", description="name of the world, if the study has several")
     value: float = Field(description="value of the study's axis")
-    seed: int = Field(description="of data, start values and batches")
+    seed: int = Field(description="seed of data, initial weights and batches")
     purpose: Literal["evaluation", "tuning", "reference"] = Field(description="what the run is for")
     status: Literal["complete", "failed", "missing"] = Field(description="missing: not yet finished")
     error: str = Field("", description="why it failed")
     steps: int | None = Field(None, description="training steps")
     seconds: float | None = Field(None, description="time of the training steps")
-    numbers: Numbers = Field({}, description="the metrics; in the file a column for each")
+    scores: dict[str, Value] = Field({}, description="in the file, a column per metric")
 
     @property
-    def place(self) -> Place:
-        return self.world, self.value
+    def condition(self) -> Condition:
+        return Condition(self.world, self.value)
 
 
-_FIXED = [name for name in Row.model_fields if name != "numbers"]
+_FIXED = [name for name in Row.model_fields if name != "scores"]
 
 
 def gather(folder: StudyFolder, study: Study) -> list[Row]:
     """The rows of all planned runs and of the references on their data, as they are on disk."""
-    rows = []
-    seen = set()
+    first_runs: dict[tuple[Condition, int], PlannedRun] = {}
     for run in study.runs:
-        if not run.tuning and (run.place, run.seed) not in seen:
-            seen.add((run.place, run.seed))
-            rows += _reference_rows(folder, run)
-    return rows + [_run_row(folder, study, run) for run in study.runs]
+        if not run.tuning:
+            first_runs.setdefault((run.condition, run.seed), run)
+    references = [row for run in first_runs.values() for row in _reference_rows(folder, run)]
+    return references + [_run_row(folder, study, run) for run in study.runs]
 
 
 def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
-    found = folder.read_references(run)
-    world, value = run.place
+    scores = folder.read_references(run)
+    world, value = run.condition
     return [
         Row(
             run="__".join(part for part in (name, world, f"{value:g}", f"seed{run.seed}") if part),
@@ -63,19 +67,19 @@ def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
             seed=run.seed,
             purpose="reference",
             status="complete",
-            numbers=found[name],
+            scores=scores[name],
         )
         for name in REFERENCES
-        if name in found
+        if name in scores
     ]
 
 
-def _empty(run: PlannedRun) -> Row:
-    world, value = run.place
+def _missing_row(run: PlannedRun) -> Row:
+    world, value = run.condition
     return Row(
         run=run.name,
         family=run.family,
-        choice=run.choice,
+        choice=run.configuration,
         model=run.settings.model.name,
         world=world,
         value=value,
@@ -86,56 +90,58 @@ def _empty(run: PlannedRun) -> Row:
 
 
 def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
-    row = _empty(run)
+    row = _missing_row(run)
     evaluation, failure = folder.evaluation(run), folder.failure(run)
     if evaluation.is_file():
-        made = folder.run(run)
-        found = {
+        metrics = Run(folder.run(run), run.settings).metrics
+        results = {
             "status": "complete",
-            "steps": int(made.last_metrics()["step"]),
-            "seconds": made.seconds(),
-            "numbers": study.settings.kind.part("read_numbers")(evaluation),
+            "steps": int(metrics.last()["step"]),
+            "seconds": metrics.seconds(),
+            "scores": SCORERS[study.settings.command].read(evaluation),
         }
-        return row.model_copy(update=found)
+        return row.model_copy(update=results)
     if failure is not None:
         return row.model_copy(update={"status": "failed", "error": (failure.splitlines() or ["?"])[0]})
     return row
 
 
 def matched(study: Study, rows: list[Row]) -> list[Row]:
-    """The rows of a file, if they are of the study; planned runs without a row get one that says so."""
+    """The rows of a file, if they are of the study; planned runs that it lacks get a row as missing."""
     planned = {run.name: run for run in study.runs}
-    given = {row.run: row for row in rows if row.purpose != "reference"}
+    known = {row.run: row for row in rows if row.purpose != "reference"}
     if len({row.run for row in rows}) < len(rows):
-        raise FileError("results.csv: a run stands in it twice")
-    foreign = sorted(set(given) - set(planned))
+        raise FileError("results.csv: it has a run twice")
+    foreign = sorted(set(known) - set(planned))
     if foreign:
         raise FileError(f"results.csv: {foreign[0]} is no run of the study {study.name}")
     references = [row for row in rows if row.purpose == "reference"]
-    return references + [given.get(name) or _empty(run) for name, run in planned.items()]
+    return references + [known.get(name) or _missing_row(run) for name, run in planned.items()]
 
 
-def write_rows(rows: list[Row], path: Path) -> None:
-    metrics = list(dict.fromkeys(name for row in rows for name in row.numbers))
+def write_rows(rows: Sequence[Row], metrics: Iterable[str], path: Path) -> None:
+    """Write the CSV, with a column per metric."""
+    names = list(metrics)
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*_FIXED, *metrics], lineterminator="\n")
+    writer = csv.DictWriter(text, [*_FIXED, *names], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row.model_dump(include=set(_FIXED)) | row.numbers for row in rows)
+    for row in rows:
+        writer.writerow(row.model_dump(include=set(_FIXED)) | {name: row.scores.get(name) for name in names})
     with atomic_write(path) as file:
         file.write(text.getvalue().encode())
 
 
 def read_rows(path: Path) -> list[Row]:
-    reader = csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28)))
+    reader = _reader(path)
     rows = []
-    for given in reader:
-        if None in given or None in given.values():
-            raise FileError(f"{path}, line {reader.line_num}: has not as many columns as the first line")
-        values = {key: value for key, value in given.items() if value != ""}
-        numbers = {key: value for key, value in values.items() if key not in _FIXED}
+    for fields in reader:
+        if None in fields or None in fields.values():
+            raise FileError(f"{path}, line {reader.line_num}: the number of columns is not that of the first line")
+        values = {key: value for key, value in fields.items() if value != ""}
+        scores = {key: value for key, value in values.items() if key not in _FIXED}
         fixed = {key: value for key, value in values.items() if key in _FIXED}
         try:
-            rows.append(Row.model_validate(fixed | {"numbers": numbers}))
+            rows.append(Row.model_validate(fixed | {"scores": scores}))
         except ValidationError as error:
             problem = error.errors()[0]
             key = ".".join(map(str, problem["loc"]))
@@ -143,8 +149,23 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def check_columns(study: Study, path: Path) -> None:
+    """Refuse to replace a table that has metrics which are not registered now: their columns would be lost."""
+    known = {*_FIXED, *study.settings.kind.metrics}
+    unknown = [name for name in _reader(path).fieldnames or [] if name not in known] if path.is_file() else []
+    if unknown:
+        raise FileError(
+            f"{path} has the column {unknown[0]}, which is no registered metric; name the module that registers it "
+            "with --plugin, or delete the file, which is then written again without it"
+        )
+
+
+def _reader(path: Path) -> "csv.DictReader[str]":
+    return csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28)))
+
+
 def summary(study: Study, rows: list[Row]) -> str:
-    """What a sweep would compute, and how far it is."""
+    """What a sweep would compute, and what is complete."""
     settings = study.settings
     runs = [row for row in rows if row.purpose != "reference"]
     lines = [f"{study.name}: {len(runs)} runs; {settings.axis_key} {_list(settings.values)}"]
@@ -152,16 +173,11 @@ def summary(study: Study, rows: list[Row]) -> str:
         lines.append(f"worlds {', '.join(settings.worlds)}")
     lines.append(f"seeds {_list(settings.seeds)}; tuning seeds {_list(settings.tuning_seeds) or 'none'}")
     for name, family in settings.families.items():
-        own = [row for row in runs if row.family == name]
-        choices = " or ".join(label for label in family.choices if label)
-        done = sum(row.status == "complete" for row in own)
-        lines.append(f"  {name:<28} {own[0].model:<34} {done:>4} of {len(own)} complete  {choices}".rstrip())
-    seconds = [row.seconds for row in runs if row.seconds is not None]
-    if seconds and len(seconds) < len(runs):
-        hours = (len(runs) - len(seconds)) * sum(seconds) / len(seconds) / 3600
-        lines.append(
-            f"about {hours:.1f} hours of training remain for one job, if runs take as long as the finished ones"
-        )
+        members = [row for row in runs if row.family == name]
+        configurations = " or ".join(label for label in family.configurations if label)
+        complete = sum(row.status == "complete" for row in members)
+        progress = f"{complete:>4} of {len(members)} complete"
+        lines.append(f"  {name:<28} {members[0].model:<34} {progress}  {configurations}".rstrip())
     return "\n".join(lines)
 
 

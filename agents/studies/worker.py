@@ -1,4 +1,4 @@
-"""One run of a study, from its settings to its evaluation: what a sweep does in its worker processes."""
+"""One run of a study, from its settings to its evaluation, in a worker process of a sweep."""
 
 import os
 import signal
@@ -6,20 +6,23 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from qrl.agents.errors import RunError
-from qrl.agents.runs.run_folder import RunFolder
-from qrl.agents.runs.settings import RunSettings, differences
-from qrl.agents.runs.training_run import train
+from qrl.agents.runs.problems import PROBLEMS
+from qrl.agents.runs.run import Run
+from qrl.agents.runs.settings import DATA_GROUPS, RunSettings, differences
 from qrl.agents.studies.folder import EVALUATION
-from qrl.agents.studies.kinds import KINDS
+from qrl.agents.studies.scoring import SCORERS
 from qrl.common.errors import UserError
+from qrl.common.locks import locked
 from qrl.registry import load_plugin
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
-_FREE = {"run", "dataset", "threads", "compile"}  # what may differ between a run and its plan
+# What may differ between a run and its plan; data is identified by the name of its file.
+_FREE = {"run", "dataset", "threads", "compile", *DATA_GROUPS}
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Task:
     """What a worker process is told: plain values only."""
 
     command: str
-    settings: dict[str, Any]  # of the command, with the places of the run and its dataset
+    settings: dict[str, Any]  # of the command, with the paths of the run and its dataset
     plugins: tuple[str, ...] = ()
 
 
@@ -37,21 +40,21 @@ _BUSY = threading.Lock()
 
 def serve(parent: int) -> None:
     """Prepare a process of this machine to be a worker of the sweep `parent`, and to end with it, however it ends."""
-    # Ctrl-C reaches all processes of a terminal; the sweep itself decides what becomes of its workers.
+    # Ctrl-C reaches all processes of a terminal; the sweep itself stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
         _ORPHANED.set()
-        with _BUSY:  # the run that this worker is at has been saved
+        with _BUSY:  # the current run has saved its checkpoint
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def attempt(task: Task) -> str | None:
-    """Do the run, or what is left of it; returns what went wrong."""
+    """Start or resume the run and evaluate it; returns what went wrong."""
     try:
         with _BUSY:
             _run(task)
@@ -65,40 +68,44 @@ def attempt(task: Task) -> str | None:
 def _run(task: Task) -> None:
     for module in task.plugins:
         load_plugin(module)
-    kind = KINDS[task.command]
-    settings = kind.settings.from_values(task.settings, "study")
+    settings = PROBLEMS[task.command].settings.from_values(task.settings, "study")
     assert settings.run is not None
-    folder = RunFolder(settings.run)
-    if folder.path.is_dir():
-        _wait_until_free(folder)
-    if folder.config.is_file():
-        check_settings(folder, settings)
-        folder, training = kind.part("TRAINING").resume(folder.path)
+    path = Path(settings.run)
+    if path.is_dir():
+        _wait_until_free(path)
+    if (path / "config.yaml").is_file():
+        check_settings(path, settings)
+        run = Run.resume(path, {"dataset": settings.dataset}, task.command)
     else:
-        rmtree(folder.path, ignore_errors=True)  # what a kill left of one that had hardly begun
-        folder, training = kind.part("TRAINING").start(settings)
-    for _ in train(folder, training, stop=_ORPHANED.is_set):
+        rmtree(path, ignore_errors=True)  # what a kill left of a run that had hardly begun
+        run = Run.start(settings)
+    for _ in run.train(stop=_ORPHANED.is_set):
         pass
-    if not folder.complete.exists():
-        raise RunError(f"stopped at step {training.learner.step}, because the sweep is gone")
-    kind.part("evaluate")(folder.path, folder.path / EVALUATION)
+    if not run.complete.exists():
+        raise RunError(f"stopped at step {run.trainer.learner.steps_done}, because the sweep has ended")
+    SCORERS[task.command].evaluate(run, path / EVALUATION)
 
 
-def _wait_until_free(folder: RunFolder) -> None:
+def _wait_until_free(path: Path) -> None:
     for _ in range(_PATIENCE):
         try:
-            with folder.lock():
+            with locked(path, RunError):
                 return
         except RunError:
             time.sleep(1)
-    raise RunError(f"{folder.path} is in use by another process")
+    raise RunError(f"{path} is in use by another process")
 
 
-def check_settings(folder: RunFolder, settings: RunSettings) -> None:
-    """Refuse a run that was made with other settings than the plan has now."""
-    wanted = settings.model_dump(exclude=_FREE)
-    changed = differences(folder.read_config(), wanted, wanted)
-    if changed:
+def check_settings(path: Path, settings: RunSettings) -> None:
+    """Refuse a run whose settings are not those of the plan; `settings.dataset` is the planned file."""
+    saved, planned = (_identity(values) for values in (Run.open(path).settings, settings))
+    changes = differences(saved, planned, planned)
+    if changes:
         raise RunError(
-            f"{folder.path} was trained with other settings: {'; '.join(changed)}; delete it, or name another out=..."
+            f"{path} was trained with other settings: {'; '.join(changes)}; delete it, or name another out=..."
         )
+
+
+def _identity(settings: RunSettings) -> dict[str, Any]:
+    data = None if settings.dataset is None else Path(settings.dataset).name
+    return settings.model_dump(exclude=_FREE) | {"dataset": data}

@@ -1,4 +1,4 @@
-"""A head of one's own: an l1 distance whose cost depends on the direction of every coordinate."""
+"""A custom head: an l1 distance whose cost depends on the direction of each coordinate."""
 
 from typing import Annotated
 

@@ -12,6 +12,6 @@ def test_contract(reduction: str) -> None:
 
 def test_by_hand() -> None:
     head = DirectedL1(1, reduction="sum")
-    here, there = torch.tensor([0.0]), torch.tensor([2.0])
-    assert head(here, there).item() == pytest.approx(2 * 0.6931472)  # softplus(0)
-    assert head(there, here).item() == pytest.approx(2 * 0.1269280)  # softplus(-2)
+    low, high = torch.tensor([0.0]), torch.tensor([2.0])
+    assert head(low, high).item() == pytest.approx(2 * 0.6931472)  # softplus(0)
+    assert head(high, low).item() == pytest.approx(2 * 0.1269280)  # softplus(-2)

@@ -1,4 +1,4 @@
-"""Heads: distances d(u, v) between latents, one file for each family."""
+"""Heads: distances d(u, v) between latents, one file per family."""
 
 from qrl.heads.base import Head
 from qrl.heads.iqe import IQE

@@ -1,4 +1,4 @@
-"""What every head is: a distance d(u, v) between latents, made of components, a transform and a reduction."""
+"""The base class of heads: a distance d(u, v) from components, a transform and a reduction."""
 
 from torch import Tensor, nn
 
@@ -8,12 +8,12 @@ from qrl.errors import ShapeError
 class Head(nn.Module):
     """A distance d(u, v) from the source latent u to the target latent v.
 
-    Called on (..., input_size) tensors that broadcast against each other, a head gives (...). Latents must be finite:
-    a NaN coordinate gives NaN, never a number that looks right; an infinite one gives infinity, NaN or, where
-    components are bounded (PQE, angles), the bound.
+    A head maps two (..., input_size) tensors that broadcast against each other to (...). Latents must be finite: a NaN
+    coordinate gives NaN, never a plausible number; an infinite one gives infinity, NaN or, where components are bounded
+    (PQE, angles), the bound.
 
-    A subclass gives `components` and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
-    inequality hold for all parameters. Its `transform` (per component) and `reduction` (to one number) are modules.
+    A subclass implements `components` and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
+    inequality hold for all parameters. Its `transform` (per component) and `reduction` (to a scalar) are modules.
     """
 
     guaranteed_quasimetric: bool
@@ -30,7 +30,8 @@ class Head(nn.Module):
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         self._check(u, v)
-        return self.reduction(self.transform(self.components(u, v)))
+        distance: Tensor = self.reduction(self.transform(self.components(u, v)))
+        return distance
 
     def extra_repr(self) -> str:
         return f"input_size={self.input_size}"
@@ -38,7 +39,7 @@ class Head(nn.Module):
     def _check(self, u: Tensor, v: Tensor) -> None:
         shape = u.shape
         if shape == v.shape and shape[-1:] == (self.input_size,):
-            return  # the usual case, in a microsecond: the fastest heads take only some hundred
+            return  # the common case must be fast: the fastest heads take only some hundred microseconds
         for name, latent in (("u", u), ("v", v)):
             if latent.ndim == 0 or latent.shape[-1] != self.input_size:
                 raise ShapeError(

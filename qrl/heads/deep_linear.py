@@ -1,4 +1,4 @@
-"""Weights of PQE mixtures, as products of matrices: easier to learn than the same numbers held directly."""
+"""Weights of PQE mixtures, parametrized as products of matrices, which makes them easier to learn."""
 
 import math
 from itertools import pairwise
@@ -14,7 +14,7 @@ from qrl.common.names import unknown_name
 
 
 class DeepLinear(nn.Module):
-    """A linear map R^a -> R^b kept as M4 M3 M2 M1 + B, with M_i ~ N(0, 1 / fan_in) and B = 0 at the start."""
+    """A linear map R^a -> R^b stored as M4 M3 M2 M1 + B, initialized with M_i ~ N(0, 1 / fan_in) and B = 0."""
 
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class DeepLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_features, in_features))
 
     def matrix(self) -> Tensor:
-        """The collapsed (b, a) matrix, made once for each forward pass."""
+        """The collapsed (b, a) matrix, computed once per forward pass."""
         first, *later = self.factors
         product: Tensor = first
         for factor in later:
@@ -39,7 +39,7 @@ def _next_power_of_two(number: int) -> int:
 
 
 class DistanceMixture(nn.Module):
-    """d = sum_i alpha_i q_i with alpha = C * C of a deep linear net; the alpha_i add up to about 1 at the start."""
+    """d = sum_i alpha_i q_i with alpha = C * C for a deep linear net C; initially the alpha_i sum to about 1."""
 
     def __init__(self, num_components: int) -> None:
         super().__init__()
@@ -52,8 +52,8 @@ class DistanceMixture(nn.Module):
 class DiscountedMixture(nn.Module):
     """D = prod_i sigmoid(beta_i)^q_i as a distance: d = sum_i q_i softplus(-beta_i) / ln(1 / discount).
 
-    The logits beta are a deep linear net's. They start so that D lies in [0.5, 0.75] where all q_i are 1/2. Sums of
-    logarithms in place of the product: no underflow to D = 0.
+    The logits beta are the output of a deep linear net, initialized so that D lies in [0.5, 0.75] where all q_i are
+    1/2. Summing logarithms instead of multiplying avoids underflow to D = 0.
     """
 
     def __init__(self, num_components: int, discount: float) -> None:
@@ -61,11 +61,11 @@ class DiscountedMixture(nn.Module):
         self.log_discount = math.log(discount)
         self.net = DeepLinear(1, num_components)
         low, high = (-math.log(math.expm1(-2 / num_components * math.log(value))) for value in (0.5, 0.75))
-        self._start_at(torch.empty(num_components, 1).uniform_(low, high))
+        self._initialize(torch.empty(num_components, 1).uniform_(low, high))
 
     @torch.no_grad()
-    def _start_at(self, logits: Tensor) -> None:
-        """Edit the last factor only, along the direction that the earlier ones give."""
+    def _initialize(self, logits: Tensor) -> None:
+        """Set the logits by changing only the last factor, along the direction of the product of the earlier ones."""
         *earlier, last = self.net.factors
         direction = torch.linalg.multi_dot(list(reversed(earlier)))
         squared = direction.square().sum()

@@ -1,4 +1,4 @@
-"""How much of the line a union of intervals covers: the plain form, which sorts, and one to be compiled."""
+"""The length of a union of intervals: a plain implementation, which sorts, and one that is compiled."""
 
 import functools
 from collections.abc import Sequence
@@ -14,19 +14,21 @@ from qrl.compiling import Compiled
 def interval_union(u: Tensor, v: Tensor) -> Tensor:
     """The length of the union over j of [u_j, max(u_j, v_j)]: (..., l) and (..., l) give (...).
 
-    Intervals are walked by their left ends, each adding what lies beyond the furthest right end so far. So the value is
-    a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u. The gradient is 1 for the right ends
-    of blocks of merged intervals and -1 for their left ends.
+    Intervals are visited in the order of their left ends; each adds its part beyond the furthest right end so far. The
+    value is thus a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u. The gradient is 1 for
+    the right ends of blocks of merged intervals and -1 for their left ends.
     """
-    return _Union.apply(u, v, False)  # type: ignore[no-untyped-call]
+    length: Tensor = _Union.apply(u, v, False)  # type: ignore[no-untyped-call]
+    return length
 
 
 def compiled_interval_union(u: Tensor, v: Tensor) -> Tensor:
-    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at its first use.
+    """`interval_union` up to rounding, by torch.compile: needs a C++ compiler and some seconds at the first call.
 
-    Of equal ends another one may get the gradient.
+    At ties, a different endpoint may receive the gradient.
     """
-    return _Union.apply(u, v, True)  # type: ignore[no-untyped-call]
+    length: Tensor = _Union.apply(u, v, True)  # type: ignore[no-untyped-call]
+    return length
 
 
 class _Union(torch.autograd.Function):
@@ -42,27 +44,27 @@ class _Union(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Differentiable itself, so that gradient penalties work."""
+        """Differentiable, so that gradient penalties work."""
         lefts, rights = ctx.saved_tensors  # type: ignore[attr-defined]
         shapes = ctx.shapes  # type: ignore[attr-defined]
         grad = grad.unsqueeze(-1)
         return (-grad * lefts).sum_to_size(shapes[0]), (grad * rights).sum_to_size(shapes[1]), None
 
 
-# The plain form sorts.
+# The plain implementation sorts.
 
 
 def _sort(u: Tensor, v: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor]:
-    """Left and right ends (l, ...) in the order of the left ones, and their places before (..., l)."""
-    # The order depends on u alone, so it is found before u is repeated for every v.
-    lefts, places = u.sort(dim=-1)
-    places, v = torch.broadcast_tensors(places, v)
-    rights = v.gather(-1, places)
-    return _interval_first(lefts).unbind(0), _interval_first(rights).unbind(0), places
+    """Left and right ends (l, ...) sorted by the left ones, and the sorting permutation (..., l)."""
+    # The order depends on u alone, so sorting precedes broadcasting against v.
+    lefts, order = u.sort(dim=-1)
+    order, v = torch.broadcast_tensors(order, v)
+    rights = v.gather(-1, order)
+    return _interval_first(lefts).unbind(0), _interval_first(rights).unbind(0), order
 
 
 def _interval_first(x: Tensor) -> Tensor:
-    """(..., l) to (l, ...): so every step of the walk runs over contiguous memory."""
+    """(..., l) to (l, ...), so that every iteration over intervals reads contiguous memory."""
     return x.movedim(-1, 0).contiguous()
 
 
@@ -77,8 +79,8 @@ def _sorted_length(u: Tensor, v: Tensor) -> Tensor:
 
 
 def _sorted_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Lengths (...), and 1 for the intervals (..., l) that are the left and the right ends of blocks."""
-    lefts, rights, places = _sort(u, v)
+    """Lengths (...), and indicators (..., l) of the intervals at the left and at the right ends of blocks."""
+    lefts, rights, order = _sort(u, v)
     length = torch.zeros_like(rights[0])
     furthest = torch.full_like(length, -torch.inf)
     begins, extends = [], []
@@ -88,24 +90,24 @@ def _sorted_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         begins.append(extends[-1] & (left >= furthest))
         length = length + F.relu(right - reached)
         furthest = torch.maximum(furthest, right)
-    # Backwards: what extends a block is its right end if the next that extends anything begins a new block.
+    # Backwards: an interval that extends a block is its right end if the next extending interval begins a new block.
     ends = []
     last = torch.ones_like(length, dtype=torch.bool)
-    for beyond, begin in zip(reversed(extends), reversed(begins), strict=True):
-        ends.append(beyond & last)
-        last = torch.where(beyond, begin, last)
-    marks = (torch.stack(each, -1).to(length.dtype) for each in (begins, ends[::-1]))
-    begin, end = (torch.empty_like(each).scatter_(-1, places, each) for each in marks)
+    for extend, begin in zip(reversed(extends), reversed(begins), strict=True):
+        ends.append(extend & last)
+        last = torch.where(extend, begin, last)
+    indicators = (torch.stack(flags, -1).to(length.dtype) for flags in (begins, ends[::-1]))
+    begin, end = (torch.empty_like(flags).scatter_(-1, order, flags) for flags in indicators)
     return length, begin, end
 
 
-# The compiled form compares all intervals with all: no sort, so that all is one loop over memory as it lies.
+# The compiled implementation compares all pairs of intervals: without a sort, it is a single loop over memory.
 
 _MAX_COMPARED = 64  # with more intervals there is less to gain, and compiling takes minutes
 
 
 def _earlier(x: Tensor) -> Tensor:
-    """(l, l): 1 in row i for the columns after i. The compiler would count in slow integers, if it made this itself."""
+    """(l, l): 1 in row i for columns after i. Passed as an argument, because compiled code would use slow integers."""
     return torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu(1)
 
 
@@ -114,20 +116,20 @@ def _compared_length(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
 
 
 def _compared_ends(u: Tensor, v: Tensor, earlier: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Lengths (...), and 1 for the intervals (..., l) that are the left and the right ends of blocks.
+    """Lengths (...), and indicators (..., l) of the intervals at the left and at the right ends of blocks.
 
-    A block begins where nothing that begins before reaches beyond, and ends likewise.
+    A block begins at an interval whose left end no earlier interval reaches, and ends likewise.
     """
     reached = _reached(u, v, earlier)
     begun = -_reached(-v, -u, earlier)
-    # Numbers, not flags: those would keep the compiler from using the processor's vectors.
+    # Floats, because booleans would prevent vectorization.
     lefts = torch.where((v > u) & (reached <= u), 1.0, 0.0).to(u.dtype)
     rights = torch.where((v > u) & (begun >= v), 1.0, 0.0).to(u.dtype)
     return F.relu(v - torch.maximum(u, reached)).sum(-1), lefts, rights
 
 
 def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
-    """(..., l): how far the intervals reach that begin before each one; of equal ones the first is before."""
+    """(..., l): the furthest right end of the intervals before each one; ties are ordered by index."""
     reached = torch.full_like(u, -torch.inf)
     for index in range(u.shape[-1]):
         left, right = u[..., index, None], v[..., index, None]
@@ -136,7 +138,7 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
     return reached
 
 
-# One loop over memory, however many operations it has: by default the compiler cuts it at 64.
+# One loop over memory regardless of the number of operations: by default the compiler splits it at 64.
 _kernel = functools.partial(Compiled, dynamic=False, max_fusion_size=2**20)
 _compiled_length = _kernel(_compared_length, lambda u, v, _: _sorted_length(u, v))
 _compiled_ends = _kernel(_compared_ends, lambda u, v, _: _sorted_ends(u, v))

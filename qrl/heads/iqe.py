@@ -15,7 +15,7 @@ from qrl.registry import register_head
 @register_head("iqe-sum", family="IQE", reduction="sum")
 @register_head("iqe-maxmean", family="IQE")
 class IQE(Head):
-    """Components q_i(u, v) = | union over j of [u_ij, max(u_ij, v_ij)] |: cost arises where v > u."""
+    """Components q_i(u, v) = | union over j of [u_ij, max(u_ij, v_ij)] |, positive where v > u."""
 
     guaranteed_quasimetric = True
 

@@ -1,4 +1,4 @@
-"""Metric embeddings: symmetric, so they cannot represent a world with one-way doors."""
+"""Metric embeddings: symmetric, and thus unable to represent one-way doors."""
 
 import math
 
@@ -16,16 +16,14 @@ def _inverse_softplus(value: float) -> float:
 
 
 def angle(u: Tensor, v: Tensor) -> Tensor:
-    """The angle between latents, 2 atan2(|u^ - v^|, |u^ + v^|): exact for small angles, where acos is not."""
+    """The angle between latents, 2 atan2(|u^ - v^|, |u^ + v^|): accurate for small angles, unlike acos."""
     u, v = (latent / torch.linalg.vector_norm(latent, dim=-1, keepdim=True).clamp_min(1e-12) for latent in (u, v))
     difference = torch.linalg.vector_norm(u - v, dim=-1)
     return 2 * torch.atan2(difference, torch.linalg.vector_norm(u + v, dim=-1))
 
 
 class _Metric(Head):
-    """One component, which is the distance itself: so `forward` skips transform and sum, which would be a good part of
-    the time.
-    """
+    """One component, the distance itself: `forward` skips transform and sum, which would take much of the time."""
 
     guaranteed_quasimetric = True
 
@@ -50,7 +48,8 @@ class Euclidean(_Metric):
     """|u - v|_2"""
 
     def distance(self, u: Tensor, v: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(u - v, dim=-1)
+        norm: Tensor = torch.linalg.vector_norm(u - v, dim=-1)
+        return norm
 
 
 @register_head("l1", family="metric")
@@ -59,13 +58,13 @@ class L1(_Metric):
 
     def distance(self, u: Tensor, v: Tensor) -> Tensor:
         difference = u - v
-        # In place, where no gradient needs the difference.
+        # In place if no gradient needs the difference.
         return (difference.abs() if difference.requires_grad else difference.abs_()).sum(-1)
 
 
 @register_head("spherical", family="metric")
 class Spherical(_Metric):
-    """s * angle(u, v), with the scale s = softplus(raw) learned; s starts at 1."""
+    """s * angle(u, v) with a learned scale s = softplus(raw), initially 1."""
 
     def __init__(self, input_size: int) -> None:
         super().__init__(input_size)
@@ -77,9 +76,9 @@ class Spherical(_Metric):
 
 @register_head("metric-mixture", family="metric")
 class MetricMixture(Head):
-    """w1 |u - v|_2 + w2 |u - v|_1 + w3 angle(u, v), with w = softplus(raw) learned.
+    """w1 |u - v|_2 + w2 |u - v|_1 + w3 angle(u, v) with learned weights w = softplus(raw).
 
-    w starts at 1, but for the l1 distance, which is about sqrt(n) times the Euclidean one, at 1 / sqrt(n).
+    Initially w is 1, except 1 / sqrt(n) for the l1 distance, which is about sqrt(n) times the Euclidean one.
     """
 
     guaranteed_quasimetric = True
@@ -87,11 +86,11 @@ class MetricMixture(Head):
     def __init__(self, input_size: int) -> None:
         super().__init__(input_size)
         self.reduction = Sum()
-        start = [1.0, 1 / math.sqrt(input_size), 1.0]
-        self.raw_weights = nn.Parameter(torch.tensor([_inverse_softplus(weight) for weight in start]))
+        weights = [1.0, 1 / math.sqrt(input_size), 1.0]
+        self.raw_weights = nn.Parameter(torch.tensor([_inverse_softplus(weight) for weight in weights]))
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
-        angles = angle(u, v)  # first, so that its large intermediates are gone before the difference is made
+        angles = angle(u, v)  # first, so that its large intermediates are freed before the difference is allocated
         difference = u - v
         euclidean = torch.linalg.vector_norm(difference, dim=-1)
         parts = torch.stack([euclidean, difference.abs().sum(-1), angles], -1)

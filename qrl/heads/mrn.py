@@ -1,4 +1,4 @@
-"""Metric residual networks: a symmetric part plus an asymmetric one."""
+"""Metric residual networks: the sum of a symmetric and an asymmetric part."""
 
 from typing import Annotated
 
@@ -26,8 +26,8 @@ class MRN(Head):
         self,
         input_size: int,
         hidden_size: Annotated[int, Field(ge=1, description="width and output size of both networks")] = 128,
-        fixed: Annotated[bool, Field(description="the norm in place of its square: a true quasimetric")] = False,
-        normalize: Annotated[bool, Field(description="mean over the outputs in the norm; else the plain sum")] = True,
+        fixed: Annotated[bool, Field(description="the norm instead of its square: a true quasimetric")] = False,
+        normalize: Annotated[bool, Field(description="average over the outputs in the norm instead of summing")] = True,
     ) -> None:
         super().__init__(input_size)
         self.hidden_size, self.fixed, self.normalize = hidden_size, fixed, normalize
@@ -37,8 +37,8 @@ class MRN(Head):
         self.reduction = Sum()
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
-        """The symmetric and the asymmetric part."""
-        # vector_norm has gradient 0 where u = v; a square root would give NaN.
+        """(..., 2): the symmetric and the asymmetric part."""
+        # vector_norm has zero gradient at u = v, where a square root would give NaN.
         norm = torch.linalg.vector_norm(self.symmetric(u) - self.symmetric(v), dim=-1)
         if self.normalize:
             norm = norm / self.hidden_size**0.5

@@ -15,9 +15,9 @@ from qrl.registry import register_head
 
 
 class NonNegativeLinear(nn.Linear):
-    """A linear map without bias whose weights are projected to >= 0: at the start and after every optimiser step.
+    """A linear map without bias whose weights are projected to >= 0 initially and after every optimizer step.
 
-    Projected weights keep their gradient and can grow back, unlike relu(weight) in the forward pass.
+    Projected weights keep their gradient and can grow again, unlike with relu(weight) in the forward pass.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -32,7 +32,7 @@ class NonNegativeLinear(nn.Linear):
 class MaxReLU(nn.Module):
     """On pairs (x, y) of consecutive features: all max(x, y), then all (w1 relu(x) + w2 relu(y)) / 2.
 
-    w = softplus(raw) >= 0 is learned for every feature; raw starts at 0.
+    Each feature has a learned weight w = softplus(raw) >= 0; raw is initially 0.
     """
 
     def __init__(self, num_features: int) -> None:
@@ -60,7 +60,7 @@ class DeepNorm(Head):
     def __init__(
         self,
         input_size: int,
-        num_components: Annotated[int, Field(ge=2, description="width of every layer, an even number")] = 64,
+        num_components: Annotated[int, Field(ge=2, description="width of every layer; must be even")] = 64,
         num_layers: Annotated[int, Field(ge=1, description="number of layers")] = 3,
         fixed: Annotated[bool, Field(description="ReLU as the last activation: a true quasimetric")] = False,
     ) -> None:
@@ -78,9 +78,9 @@ class DeepNorm(Head):
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         difference = u - v
-        first, *from_inputs = self.from_input  # not by slices, which would make new modules
+        first, *from_inputs = self.from_input  # not slices, which would create new modules
         first_activation, *activations = self.activations
-        hidden = first_activation(first(difference))
+        hidden: Tensor = first_activation(first(difference))
         for from_layer, from_input, activation in zip(self.from_layer, from_inputs, activations, strict=True):
             hidden = activation(from_layer(hidden) + from_input(difference))
         return hidden
@@ -104,7 +104,7 @@ class WideNorm(Head):
     ) -> None:
         super().__init__(input_size)
         self.num_components, self.component_size = num_components, component_size
-        # All W_i below each other: a row's start values depend only on its length, so this equals k separate layers.
+        # All W_i stacked: the initial values of a row depend only on its length, so this equals k separate layers.
         self.weights = NonNegativeLinear(2 * input_size, num_components * component_size)
         self.transform = Concave(num_components)
         self.reduction = MaxMean()
@@ -113,7 +113,8 @@ class WideNorm(Head):
         difference = u - v
         halves = torch.cat([F.relu(difference), F.relu(-difference)], -1)
         shape = (self.num_components, self.component_size)
-        return torch.linalg.vector_norm(self.weights(halves).unflatten(-1, shape), dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(self.weights(halves).unflatten(-1, shape), dim=-1)
+        return norms
 
     def extra_repr(self) -> str:
         return f"input_size={self.input_size}, {self.num_components} components of size {self.component_size}"

@@ -1,13 +1,13 @@
 """The Poisson race: P(X > Y) and P(X <= Y) for X ~ Poisson(mu1) and Y ~ Poisson(mu2), with exact gradients.
 
-With the non-central chi-squared distribution F, P(X > Y) = F(2 mu1; df = 2, nc = 2 mu2). Two ways to compute it:
+With the non-central chi-squared distribution F, P(X > Y) = F(2 mu1; df = 2, nc = 2 mu2). There are two methods:
 
-- scipy: in float64 on the CPU, to about 1e-13 of either probability (above a rate of 100, where scipy's series get
-  long, the quadrature takes over);
-- quadrature: Gauss-Legendre in s of 2 s exp(-(s - sqrt(mu2))^2) i0e(2 s sqrt(mu2)), in torch on any device; over
-  [0, sqrt(mu1)] it gives P(X > Y), over [sqrt(mu1), inf) P(X <= Y), and the shorter side is integrated.
+- scipy: in float64 on the CPU, accurate to about 1e-13 relative to either probability (above a rate of 100, where
+  scipy's series are long, quadrature is used);
+- quadrature: Gauss-Legendre in s of 2 s exp(-(s - sqrt(mu2))^2) i0e(2 s sqrt(mu2)), in torch on any device. Over
+  [0, sqrt(mu1)] the integral is P(X > Y), over [sqrt(mu1), inf) P(X <= Y); the shorter side is integrated.
 
-Both probabilities are returned, since 1 - P loses the digits of the smaller one.
+Both probabilities are returned, because 1 - P loses the digits of the smaller one.
 """
 
 import math
@@ -18,14 +18,14 @@ from scipy import special
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-_MAX_RATE = 1e30  # finite in float32; a bound that rates reach would break the triangle inequality
+_MAX_RATE = 1e30  # finite in float32; a bound that rates reach would violate the triangle inequality
 _MAX_SCIPY_RATE = 100.0
 
 
 def poisson_race(mu1: Tensor, mu2: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
     """(P(X > Y), P(X <= Y)) by `method`: scipy, quadrature or auto.
 
-    auto is scipy for float64 on the CPU, else the quadrature.
+    auto means scipy for float64 on the CPU and quadrature otherwise.
     """
     mu1, mu2 = torch.broadcast_tensors(mu1.clamp(0, _MAX_RATE), mu2.clamp(0, _MAX_RATE))
     if method == "auto":
@@ -52,11 +52,12 @@ class _PoissonRace(torch.autograd.Function):
 def probability_equal(mu1: Tensor, mu2: Tensor) -> Tensor:
     """P(X = Y) = exp(-(sqrt(mu1) - sqrt(mu2))^2) i0e(z), z = 2 sqrt(mu1 mu2)."""
     root1, root2 = mu1.sqrt(), mu2.sqrt()
-    return torch.exp(-(root1 - root2).square()) * torch.special.i0e(2 * root1 * root2)
+    probability: Tensor = torch.exp(-(root1 - root2).square()) * torch.special.i0e(2 * root1 * root2)
+    return probability
 
 
 def probability_one_more(mu1: Tensor, mu2: Tensor) -> Tensor:
-    """P(X = Y + 1) = mu1 exp(-(sqrt(mu1) - sqrt(mu2))^2) [2 i1e(z) / z], where [...] goes to 1 with z to 0."""
+    """P(X = Y + 1) = mu1 exp(-(sqrt(mu1) - sqrt(mu2))^2) [2 i1e(z) / z], where [...] tends to 1 as z tends to 0."""
     root1, root2 = mu1.sqrt(), mu2.sqrt()
     z = 2 * root1 * root2
     ratio = torch.where(z < 1e-12, 1.0, 2 * torch.special.i1e(z) / z.clamp(min=1e-12))
@@ -73,7 +74,7 @@ def _by_scipy(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_chndtr(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
-    """Each probability directly where it is the small one: P(X <= Y) = P(Y > X) + P(X = Y)."""
+    """Compute the smaller probability directly, with P(X <= Y) = P(Y > X) + P(X = Y)."""
     x, y = mu1.numpy(), mu2.numpy()
     greater = torch.from_numpy(np.asarray(special.chndtr(2 * x, 2, 2 * y)))
     less = torch.from_numpy(np.asarray(special.chndtr(2 * y, 2, 2 * x)))
@@ -81,20 +82,20 @@ def _by_chndtr(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
-    nodes, width = (32, 6.5) if mu1.dtype == torch.float64 else (16, 4.5)  # beyond the width nothing is left to add
+    nodes, width = (32, 6.5) if mu1.dtype == torch.float64 else (16, 4.5)  # negligible beyond this width
     root1, root2 = mu1.sqrt(), mu2.sqrt()
-    # P(X > Y), the integral below sqrt(mu1), where it is or may be the small side; else the tail above.
+    # Integrate below sqrt(mu1), which gives P(X > Y), where that is or may be the smaller side; else the tail above.
     below = (mu1 < mu2) | (mu1 < 1)
     low = torch.where(below, (root1 - width).clamp(min=0), root1)
     high = torch.where(below, root1, root1 + width)
     if mu1.is_cpu:
-        # A short way needs few nodes: 4 up to a length of 0.5 and 6 up to 1 are exact to 4e-8, 12 to 1e-14.
+        # Short intervals need few nodes: 4 up to a length of 0.5 and 6 up to 1 are accurate to 4e-8, 12 to 1e-14.
         few, some = (12, 12) if mu1.dtype == torch.float64 else (4, 6)
         length = high - low
         total = torch.empty_like(mu1)
-        # The last group is what is in no other, NaN included.
+        # The last group contains everything else, NaN included.
         for chosen, count in ((length <= 0.5, few), ((length > 0.5) & (length <= 1), some), (~(length <= 1), nodes)):
-            if chosen.all():  # picking takes as long as integrating
+            if chosen.all():  # indexing takes as long as integrating
                 total = _integral(low, high, root2, count)
                 break
             total[chosen] = _integral(low[chosen], high[chosen], root2[chosen], count)
@@ -105,7 +106,7 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _integral(low: Tensor, high: Tensor, root: Tensor, nodes: int) -> Tensor:
-    """Of 2 s exp(-(s - root)^2) i0e(2 s root) from low to high."""
+    """The integral of 2 s exp(-(s - root)^2) i0e(2 s root) from low to high."""
     half, middle = (high - low) / 2, (high + low) / 2
     total = torch.zeros_like(low)
     if low.numel() == 0:
@@ -123,7 +124,7 @@ def _integrand(s: Tensor, root: Tensor) -> Tensor:
 
 
 def _small_integrand(s: Tensor, root: Tensor) -> Tensor:
-    """The same for s root <= 0.5 by the power series of i0, which is many times as fast as torch's function."""
+    """`_integrand` for s root <= 0.5 by the power series of i0, which is many times faster than torch's function."""
     square = (s * root).square_()
     terms = 10 if s.dtype == torch.float64 else 6
     series = torch.full_like(s, 1 / math.factorial(terms - 1) ** 2)

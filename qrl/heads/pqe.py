@@ -1,4 +1,4 @@
-"""Poisson quasimetric embeddings: the chance that random counts of u exceed those of v."""
+"""Poisson quasimetric embeddings: the probability that Poisson counts of u exceed those of v."""
 
 import math
 from typing import Annotated
@@ -31,7 +31,8 @@ class _PQE(Head):
         self.reduction = make_mixture(mode, self.num_components, discount)
 
     def _by_component(self, values: Tensor) -> Tensor:
-        return values.unflatten(-1, (self.num_components, self.dim_per_component))
+        grouped: Tensor = values.unflatten(-1, (self.num_components, self.dim_per_component))
+        return grouped
 
     def extra_repr(self) -> str:
         return (
@@ -42,9 +43,9 @@ class _PQE(Head):
 
 @register_head("pqe-lh", family="PQE")
 class PQELH(_PQE):
-    """Lebesgue measure and half-lines: q_i = 1 - exp(-sum_j (u_ij - v_ij)^+), with the mean over j by default.
+    """Lebesgue measure and half-lines: q_i = 1 - exp(-sum_j (u_ij - v_ij)^+), by default with the mean over j.
 
-    Cost arises where u > v: the other way round than in IQE.
+    Positive where u > v, the opposite of IQE.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class PQELH(_PQE):
         input_size: int,
         dim_per_component: Processes = 4,
         mode: Mode = "discounted",
-        normalize: Annotated[bool, Field(description="mean over the processes; else the paper's plain sum")] = True,
+        normalize: Annotated[bool, Field(description="average over processes; the paper sums")] = True,
         discount: float = 0.95,
     ) -> None:
         super().__init__(input_size, dim_per_component, mode, discount)
@@ -61,7 +62,7 @@ class PQELH(_PQE):
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         excess = self._by_component((u - v).relu_())
         exponent = excess.sum(-1).mul_(-1 / self.dim_per_component if self.normalize else -1)
-        # In place, where no gradient needs it.
+        # In place if no gradient needs it.
         return -exponent.expm1() if exponent.requires_grad else exponent.expm1_().neg_()
 
 
@@ -69,7 +70,7 @@ class PQELH(_PQE):
 class PQEGG(_PQE):
     """Gaussian measure and Gaussian shapes: q_i = 1 - prod_j P(Poisson(mu_j(u - v)) <= Poisson(mu_j(v - u))).
 
-    The set of u is the region below the density of N(u, 1), measured by N(0, s^2) along the axis; the rates are the
+    The set of u is the region below the density of N(u, 1), measured by N(0, s^2) along the axis. The rates are the
     masses mu of the two set differences, scaled by non-negative weights (`scale`) and divided by l.
     """
 
@@ -78,7 +79,7 @@ class PQEGG(_PQE):
         input_size: int,
         dim_per_component: Processes = 4,
         mode: Mode = "discounted",
-        scale: Annotated[str, Field(description="full (a matrix of weights between processes) or diag")] = "full",
+        scale: Annotated[str, Field(description="weights between processes: full or diag")] = "full",
         discount: float = 0.95,
     ) -> None:
         super().__init__(input_size, dim_per_component, mode, discount)
@@ -94,7 +95,7 @@ class PQEGG(_PQE):
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         only_u, only_v = (self.scale(mass) / self.dim_per_component for mass in self.set_differences(u, v))
         greater, less_equal = poisson_race(only_u, only_v)
-        # ln P(X <= Y) from whichever side is small; the bounds keep the side that is not chosen finite in backward.
+        # ln P(X <= Y) from the smaller side; the clamps keep the gradient of the other side finite.
         log_le = torch.where(
             greater < 0.5,
             torch.log1p(-greater.clamp(max=0.5)),
@@ -105,27 +106,28 @@ class PQEGG(_PQE):
     def set_differences(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The masses of u without v and of v without u, both exactly 0 where u = v.
 
-        The densities of N(u, 1) and N(v, 1) cross once, half way. With T(x) the whole mass of x and F(x) the share of
-        it left of the crossing, u without v has T(u) F(u) - T(v) F(v) for u <= v; for u > v the same, right of it.
+        The densities of N(u, 1) and N(v, 1) cross once, at the midpoint. Let T(x) be the total mass of x and F(x) the
+        fraction of it left of the crossing. Then u without v has the mass T(u) F(u) - T(v) F(v) if u <= v; if u > v,
+        the same holds with the fractions right of the crossing.
         """
         variance = self.raw_variance.clamp(-10, 10).exp()
         spread = 1 + variance
         shrink, deviation = variance / spread, (variance / spread).sqrt()
         crossing = (u + v) / 2
-        side = torch.where(u <= v, 1.0, -1.0).to(u.dtype)  # 1: u's part is left of the crossing
+        side = torch.where(u <= v, 1.0, -1.0).to(u.dtype)  # 1: the part of u lies left of the crossing
         normal = math.sqrt(0.5) / deviation
 
         def mass(x: Tensor, direction: Tensor) -> Tensor:
             """The mass of x on one side of the crossing."""
-            whole = torch.exp(-x.square() / (2 * spread)) / (2 * math.pi * spread).sqrt()
-            return whole * 0.5 * torch.erfc(-direction * (crossing - shrink * x) * normal)
+            total = torch.exp(-x.square() / (2 * spread)) / (2 * math.pi * spread).sqrt()
+            return total * 0.5 * torch.erfc(-direction * (crossing - shrink * x) * normal)
 
-        # Rounding may leave a tiny negative mass; relu also passes no gradient at the exact zeros of u = v.
+        # Rounding may give a tiny negative mass; relu also has zero gradient at the exact zeros of u = v.
         return F.relu(mass(u, side) - mass(v, side)), F.relu(mass(v, -side) - mass(u, -side))
 
 
 class _FullScale(nn.Module):
-    """Non-negative weights between all processes, C * C of a deep linear net: a Poisson process on scaled copies."""
+    """Non-negative weights between all processes, C * C for a deep linear net C."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -136,7 +138,7 @@ class _FullScale(nn.Module):
 
 
 class _DiagonalScale(nn.Module):
-    """One non-negative weight, the square of a number that starts at 1, for each process."""
+    """One non-negative weight per process, the square of a parameter that is initially 1."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Reductions of (..., k) components to one distance. Each keeps a quasimetric a quasimetric."""
+"""Reductions of (..., k) components to a distance (...); each preserves quasimetrics."""
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ class Max(nn.Module):
 
 
 class MaxMean(nn.Module):
-    """alpha * max + (1 - alpha) * mean, with alpha = sigmoid(a) learned; a starts at -1."""
+    """alpha * max + (1 - alpha) * mean with a learned alpha = sigmoid(a); a is initially -1."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,8 +8,8 @@ from torch.nn import functional as F
 class Concave(nn.Module):
     """f(t) = min_m (a_m t + b_m) for each component, with 0 < a < 2, b >= 0 and b_1 = 0: 9 parameters at 5 lines.
 
-    On t >= 0 it is increasing and concave with f(0) = 0, so it keeps the triangle inequality; below 0 it does not.
-    It starts as (almost) the identity.
+    For t >= 0 it is increasing and concave with f(0) = 0, and thus preserves the triangle inequality; for t < 0 it does
+    not. Initially it is (almost) the identity.
     """
 
     def __init__(self, num_components: int, num_lines: int = 5) -> None:

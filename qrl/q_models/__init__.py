@@ -1,4 +1,4 @@
-"""Q-models: what the learner trains and the planner asks."""
+"""Q-models: what learners train and the planner queries."""
 
 from qrl.q_models.base import QModel
 from qrl.q_models.dot_product import DotProductQModel

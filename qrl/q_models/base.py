@@ -10,12 +10,12 @@ from qrl.spec import QModelSpec
 
 
 class QModel(nn.Module):
-    """A learned distance d((s, a), (g, a')), or d((s, a), g) where `goal_kind` is "state".
+    """A learned distance d((s, a), (g, a')), or d((s, a), g) if `goal_kind` is "state".
 
-    A subclass gives `encode` and `distance`, and `discounted` if it has a better way than gamma**distance.
-    In what follows `state` and `goal` are rows of `encode`'s result, with any leading dimensions that broadcast;
-    actions are integer tensors of those leading dimensions, or None for "all", which adds an axis: for `action` before
-    the one for `goal_action`. Where goals are states, a goal action is not looked at and its axis has size 1.
+    A subclass implements `encode` and `distance`, and `discounted` if it can do better than gamma**distance.
+    `state` and `goal` are rows of the output of `encode`, with any leading dimensions that broadcast. Actions are
+    integer tensors with these leading dimensions, or None for all actions, which appends an axis: first for `action`,
+    then for `goal_action`. If goals are states, goal actions are ignored and their axis has size 1.
     """
 
     guaranteed_quasimetric: bool = False
@@ -26,10 +26,10 @@ class QModel(nn.Module):
         self.spec = spec
 
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
-        """What can be computed for a state alone: (rows, observation_dim) to (rows, ...).
+        """Everything that depends on a single state: (rows, observation_dim) to (rows, ...).
 
-        `counts` (rows,) weights batch statistics, so that encoding distinct rows equals encoding all repetitions; in
-        eval mode they change nothing.
+        `counts` (rows,) weights batch statistics, so that encoding distinct rows equals encoding all repetitions;
+        it has no effect in eval mode.
         """
         raise NotImplementedError  # pragma: no cover
 
@@ -46,39 +46,39 @@ class QModel(nn.Module):
     def discounted_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
     ) -> Tensor:
-        """`discounted` for states and goals (n,) given by their places in the `rows` of `encode`; for training.
+        """`discounted` for `states` and `goals` (n,) given as indices into the `rows` of `encode`; for training.
 
-        A model may override it to take from the rows only what is asked for.
+        A model may override it to gather only the required parts of the rows.
         """
-        # index_select, because the backward of rows[index] is not repeatable on several threads.
+        # index_select, because the backward pass of rows[index] is not deterministic on several threads.
         return self.discounted(rows.index_select(0, states), actions, rows.index_select(0, goals), goal_actions)
 
     def steps_to_goal(self, state: Tensor, goal: Tensor) -> Tensor:
-        """(..., actions): the steps that remain after each action; the planner takes the action with the fewest.
+        """(..., actions): the remaining steps after each action; the planner takes the action with the fewest.
 
-        For state-action goals the mean over a' of d((s, a), (g, a')) - 1: the way to g is the same for every a'.
+        For state-action goals, the mean over a' of d((s, a), (g, a')) - 1: the path to g is the same for every a'.
         """
         distances = self.distance(state, None, goal, None)
         return distances.mean(-1) - 1 if self.goal_kind == "state-action" else distances.squeeze(-1)
 
     def project_(self) -> None:
-        """Put constrained weights back into their range; call it after every optimiser step."""
+        """Project constrained weights into their range; call it after every optimizer step."""
         self._call_in_modules("project_")
 
     def accelerate_(self) -> None:
-        """Switch to compiled forms where a module has one: the same numbers up to rounding, after some seconds."""
+        """Switch to compiled kernels where available: the same values up to rounding, but some seconds to compile."""
         self._call_in_modules("accelerate_")
 
     def _call_in_modules(self, name: str) -> None:
         for module in self.modules():
-            # Asked of the class, because a module takes long to say that it has no such attribute.
+            # Looked up in the class: a failed attribute lookup in a module is slow.
             method = getattr(type(module), name, None)
             if method is not None and module is not self:
                 method(module)
 
 
 def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:
-    """The entries of `table` at `index` along `dim` (negative), which goes away.
+    """The entries of `table` at `index` along `dim` (negative), which is removed.
 
     The leading dimensions of both broadcast.
     """
@@ -88,15 +88,15 @@ def pick(table: Tensor, index: Tensor, dim: int) -> Tensor:
     return table.take_along_dim(index, dim).squeeze(dim)
 
 
-def take(rows: Tensor, places: Tensor, actions: Tensor | None) -> Tensor:
-    """Latents (n, size) of the actions, or of all (n, actions, size), from rows (states, actions, size)."""
+def take(rows: Tensor, states: Tensor, actions: Tensor | None) -> Tensor:
+    """Latents (n, size) of `actions`, or (n, actions, size) of all actions, from rows (states, actions, size)."""
     if actions is None:
-        return rows.index_select(0, places)
-    return rows.flatten(0, 1).index_select(0, places * rows.shape[1] + actions)
+        return rows.index_select(0, states)
+    return rows.flatten(0, 1).index_select(0, states * rows.shape[1] + actions)
 
 
 def pair_up(state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Latents (..., actions, n) of states and goals as two tensors that broadcast to the pairs asked for."""
+    """Latents (..., actions, n) of states and goals as two tensors that broadcast to the requested pairs."""
     u = state if action is None else pick(state, action, -2)
     v = goal if goal_action is None else pick(goal, goal_action, -2)
     if goal_action is None:

@@ -31,7 +31,8 @@ class DotProductQModel(ReadoutQModel):
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, 2, actions, latent_size): the latents as sources and as goals."""
         latents = [encoder(observations, counts) for encoder in (self.source_encoder, self.goal_encoder)]
-        return torch.stack(latents, 1).unflatten(-1, (self.spec.num_actions, -1))
+        stacked: Tensor = torch.stack(latents, 1).unflatten(-1, (self.spec.num_actions, -1))
+        return stacked
 
     def output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         source, target = pair_up(state[..., 0, :, :], action, goal[..., 1, :, :], goal_action)

@@ -1,4 +1,4 @@
-"""Encoder + head: the latents of a state's actions, and a head's distance between them."""
+"""Encoder and head: one latent per state-action pair, and the distance of a head between them."""
 
 from typing import Annotated
 
@@ -13,11 +13,11 @@ from qrl.spec import QModelSpec
 LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
 _Width = Annotated[int, Field(ge=1, le=2**16)]
 HiddenSizes = Annotated[tuple[_Width, ...], Field(description="widths of the hidden layers")]
-BatchNorm = Annotated[bool, Field(description="batch normalisation after each activation")]
+BatchNorm = Annotated[bool, Field(description="batch normalization after each activation")]
 
 
 class LatentQModel(QModel):
-    """d((s, a), (g, a')) = head(f(s)_a, f(g)_a'): one encoder f gives a latent for each action of a state."""
+    """d((s, a), (g, a')) = head(f(s)_a, f(g)_a'), where the encoder f gives one latent per action of a state."""
 
     def __init__(
         self,
@@ -33,7 +33,8 @@ class LatentQModel(QModel):
 
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, actions, latent_size)"""
-        return self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
+        latents: Tensor = self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
+        return latents
 
     def discounted_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
@@ -42,4 +43,5 @@ class LatentQModel(QModel):
         return self._discount(self.head(u, v if actions is not None else v.unsqueeze(1)))
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.head(*pair_up(state, action, goal, goal_action))
+        distance: Tensor = self.head(*pair_up(state, action, goal, goal_action))
+        return distance

@@ -43,7 +43,7 @@ class UnconstrainedQModel(ReadoutQModel):
     def output(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         pairs = torch.cat(torch.broadcast_tensors(state, goal), -1)
         rows = self.network(pairs.flatten(0, -2) if pairs.ndim > 1 else pairs.unsqueeze(0))
-        outputs = rows.reshape(*pairs.shape[:-1], self.spec.num_actions, self.goal_actions)
+        outputs: Tensor = rows.reshape(*pairs.shape[:-1], self.spec.num_actions, self.goal_actions)
         if action is not None:
             outputs = pick(outputs, action, -2)
         if goal_action is None:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from qrl.envs.collector import BLOCK_EPISODES, CollectorSettings, collect
-from qrl.envs.dataset import ENV_ID, Dataset
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import LayoutError
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import Layout, builtin_layouts
+from qrl.envs.registration import ENV_ID
 from tests.layouts import TWO_CELLS, layouts
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.errors import LayoutError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
+from qrl.envs.registration import ENV_ID
 from tests.layouts import BUILTIN, layouts
 
 STEPS = [(0, -1), (1, 0), (0, 1), (-1, 0)]

@@ -10,10 +10,10 @@ from minigrid.core.grid import Grid
 from minigrid.minigrid_env import MiniGridEnv
 
 from qrl.common.errors import UserError
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.errors import LayoutError
 from qrl.envs.layout import builtin_layouts
 from qrl.envs.one_way_doors import OneWayDoor, OneWayDoorsEnv
+from qrl.envs.registration import ENV_ID
 from tests.layouts import TWO_CELLS
 
 
@@ -170,7 +170,7 @@ def test_frames_show_doors_goal_and_agent() -> None:
     env = OneWayDoorsEnv("corridor", render_mode="rgb_array", tile_size=16)
 
     def tile(x: int, y: int) -> np.ndarray:
-        frame = env.render()
+        frame: np.ndarray = np.asarray(env.render())
         assert frame.shape == (5 * 16, 6 * 16, 3)
         return frame[16 * y : 16 * (y + 1), 16 * x : 16 * (x + 1)].astype(int)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from qrl import encoders
+from qrl.catalog import count_parameters
 from qrl.encoders import MLP
 from tests.compiler import break_compiler, needs_compiler
 
@@ -37,7 +38,7 @@ def train_step(module: nn.Module, rows: Tensor, counts: Tensor | None, weights: 
 def test_counts_equal_repetition(
     hidden_sizes: tuple[int, ...], batch_norm: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Distinct rows with counts, against torch's own functions for every repetition."""
+    """Distinct rows with counts, compared with torch's own functions on all repetitions."""
     monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
     torch.manual_seed(1)
     network, twin = (MLP(5, hidden_sizes, 4, batch_norm).double() for _ in range(2))
@@ -49,16 +50,16 @@ def test_counts_equal_repetition(
     twin.load_state_dict(network.state_dict())
     index = torch.arange(11).repeat_interleave(counts)
     summed = torch.zeros(11, 4, dtype=torch.float64).index_add_(0, index, weights)
-    few, few_grads = train_step(network, rows, counts, summed)
-    many, many_grads = train_step(twin, rows[index], None, weights)
-    many_grads[0] = torch.zeros_like(rows).index_add_(0, index, many_grads[0])
+    distinct, distinct_grads = train_step(network, rows, counts, summed)
+    repeated, repeated_grads = train_step(twin, rows[index], None, weights)
+    repeated_grads[0] = torch.zeros_like(rows).index_add_(0, index, repeated_grads[0])
     close = functools.partial(torch.testing.assert_close, rtol=0, atol=1e-10)
-    close(few[index], many)
-    for mine, theirs in zip(few_grads, many_grads, strict=True):
-        close(mine, theirs)
-    for (name, mine), theirs in zip(network.named_buffers(), twin.buffers(), strict=True):
-        close(mine, theirs, msg=name)
-    # In eval mode counts change nothing.
+    close(distinct[index], repeated)
+    for gradient, expected in zip(distinct_grads, repeated_grads, strict=True):
+        close(gradient, expected)
+    for (name, buffer), expected in zip(network.named_buffers(), twin.buffers(), strict=True):
+        close(buffer, expected, msg=name)
+    # Counts have no effect in eval mode.
     network.eval()
     twin.eval()
     close(network(rows, counts), twin(rows))
@@ -70,29 +71,31 @@ def test_counts_in_single_precision() -> None:
     torch.manual_seed(2)
     network = MLP(5, (64, 64), 3)
     rows, weights = torch.randn(9, 5), torch.randn(9, 3)
-    for mine, theirs in zip(
+    for gradient, expected in zip(
         train_step(network, rows, torch.ones(9), weights)[1], train_step(network, rows, None, weights)[1], strict=True
     ):
-        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
     network.eval()
     with torch.no_grad():
         torch.testing.assert_close(network(rows, torch.ones(9)), network(rows))
 
 
-def test_norms_in_eval_mode_are_left_alone() -> None:
-    """Frozen statistics, although the rest of the network trains."""
+def test_norms_in_eval_mode_stay_frozen() -> None:
+    """The statistics do not change, even while the rest of the network trains."""
     network = MLP(5, (8,), 3).train()
     network.norms.eval()
     rows, before = torch.randn(9, 5), [buffer.clone() for buffer in network.buffers()]
     assert network(rows, torch.ones(9)).equal(network(rows))
-    assert all(buffer.equal(kept) for buffer, kept in zip(network.buffers(), before, strict=True))
+    assert all(buffer.equal(old) for buffer, old in zip(network.buffers(), before, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("accelerated", "least", "expected"),
+    ("accelerated", "threshold", "expected"),
     [(True, 9 * 8, ["forward", "backward", "inference"]), (True, 9 * 8 + 1, []), (False, 0, [])],
 )
-def test_what_is_compiled(accelerated: bool, least: int, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_large_accelerated_networks_are_compiled(
+    accelerated: bool, threshold: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
 
     def recorded(name: str) -> Callable[..., Any]:
@@ -106,7 +109,7 @@ def test_what_is_compiled(accelerated: bool, least: int, expected: list[str], mo
 
     for name in ("forward", "backward", "inference"):
         monkeypatch.setattr(encoders, f"_compiled_{name}", recorded(name))
-    monkeypatch.setattr(encoders, "_MIN_COMPILED", least)
+    monkeypatch.setattr(encoders, "_MIN_COMPILED", threshold)
     network = MLP(5, (16, 8), 3)
     if accelerated:
         network.accelerate_()
@@ -117,30 +120,30 @@ def test_what_is_compiled(accelerated: bool, least: int, expected: list[str], mo
 
 
 @needs_compiler
-def test_what_is_compiled_serves_all_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in COMPILED:
-        monkeypatch.setattr(each, "works", True)  # it would stay switched off where this test fails
+def test_compiled_functions_serve_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in COMPILED:
+        monkeypatch.setattr(function, "works", True)  # restored even if this test fails
     monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
     network = MLP(5, (32,), 3)
     network.accelerate_()
 
-    def use(size: int) -> None:
+    def run(size: int) -> None:
         network.train()(torch.randn(size, 5), torch.ones(size)).sum().backward()
         with torch.no_grad():
             network.eval()(torch.randn(size, 5), torch.ones(size))
 
-    use(9)
+    run(9)
     with torch.compiler.set_stance("fail_on_recompile"):
         for size in (16, 17, 40):
-            use(size)
-    assert all(each.works for each in COMPILED)  # where compiling again fails, the plain form takes over
+            run(size)
+    assert all(function.works for function in COMPILED)  # a failed recompilation would fall back
 
 
-def test_statistics_count_once_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_are_updated_once_if_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     break_compiler(monkeypatch)
-    for each in COMPILED:
-        monkeypatch.setattr(each, "works", True)
-        monkeypatch.setattr(each, "_compiled", None)
+    for function in COMPILED:
+        monkeypatch.setattr(function, "works", True)
+        monkeypatch.setattr(function, "_compiled", None)
     monkeypatch.setattr(encoders, "_MIN_COMPILED", 0)
     network = MLP(5, (8,), 3)
     twin = copy.deepcopy(network)
@@ -149,12 +152,12 @@ def test_statistics_count_once_where_compiling_fails(monkeypatch: pytest.MonkeyP
     with pytest.warns(UserWarning, match="torch.compile failed"):
         network(rows, torch.ones(9)).sum().backward()
     twin(rows, torch.ones(9))
-    assert all(mine.equal(theirs) for mine, theirs in zip(network.buffers(), twin.buffers(), strict=True))
+    assert all(buffer.equal(expected) for buffer, expected in zip(network.buffers(), twin.buffers(), strict=True))
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_gradients_of_counted_batches(frozen: bool) -> None:
-    """Also where rows, or weights, need none."""
+    """Even if rows or some weights need none."""
     torch.manual_seed(3)
     network = MLP(2, (3, 4), 2).double()
     rows = torch.randn(5, 2, dtype=torch.float64, requires_grad=not frozen)
@@ -169,14 +172,14 @@ def test_gradients_of_counted_batches(frozen: bool) -> None:
     assert torch.autograd.gradcheck(output, (rows, *parameters))
 
 
-def test_a_feature_without_spread_is_harmless() -> None:
+def test_a_constant_feature_has_finite_gradients() -> None:
     network = MLP(1, (2,), 2)
     with torch.no_grad():
         network.hidden[0].weight.zero_()  # type: ignore[operator]
         network.hidden[0].bias.copy_(torch.tensor([-1.0, 2.0]))  # type: ignore[operator]
         network.output.weight.copy_(torch.eye(2))
         network.output.bias.zero_()
-    out = network(torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3))  # all cut off; all the same
+    out = network(torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3))  # all clipped to 0; all equal
     assert out.tolist() == [[0, 0], [0, 0], [0, 0]]
     gradients = torch.autograd.grad((out * torch.randn(3, 2)).sum(), list(network.parameters()))
     assert all(gradient.isfinite().all() for gradient in gradients)
@@ -187,19 +190,19 @@ def test_a_feature_without_spread_is_harmless() -> None:
     ("sizes", "expected"),
     [((18, (2048, 2048, 2048), 1024), 10_542_080), ((36, (2048, 2048, 2048, 256), 16), 9_009_936)],
 )
-def test_the_papers_sizes(sizes: tuple[int, tuple[int, ...], int], expected: int) -> None:
+def test_sizes_of_the_paper(sizes: tuple[int, tuple[int, ...], int], expected: int) -> None:
     with torch.device("meta"):
-        assert sum(parameter.numel() for parameter in MLP(*sizes).parameters()) == expected
+        assert count_parameters(MLP(*sizes)) == expected
 
 
 def test_the_random_graph_encoder_has_no_batch_norm() -> None:
     network = MLP(64, (128, 128, 128), 48, batch_norm=False)
-    assert sum(parameter.numel() for parameter in network.parameters()) == 47_536
+    assert count_parameters(network) == 47_536
     assert not list(network.buffers())
 
 
 def test_order_of_the_layers_by_hand() -> None:
-    """Linear, ReLU, then normalisation: with running statistics 0 and 1, in eval mode, the identity."""
+    """Linear, ReLU, then normalization, which is the identity in eval mode with running statistics 0 and 1."""
     network = MLP(1, (2,), 1).double().eval()
     with torch.no_grad():
         network.hidden[0].weight.copy_(torch.tensor([[1.0], [-1.0]]))  # type: ignore[operator]

@@ -31,15 +31,15 @@ def test_by_hand(name: str, z: float, distance: float, discounted: float) -> Non
 def test_finite_at_the_extremes(name: str, dtype: torch.dtype) -> None:
     readout = make_readout(name, 0.95)
     z = torch.tensor([-1e4, -200, -1, 0, 1, 88, 200, 1e4], dtype=dtype, requires_grad=True)
-    for read in (readout.distance, readout.discounted):
-        value = read(z)
+    for function in (readout.distance, readout.discounted):
+        value = function(z)
         (gradient,) = torch.autograd.grad(value.sum(), z)
         assert value.isfinite().all()
         assert gradient.isfinite().all()
 
 
 @pytest.mark.parametrize("name", READOUTS)
-def test_both_readings_agree(name: str) -> None:
+def test_distance_and_discounted_agree(name: str) -> None:
     readout = make_readout(name, 0.95)
     z = torch.linspace(-8, 8, 400, dtype=torch.float64)
     discounted, distance = readout.discounted(z), readout.distance(z)
@@ -56,6 +56,6 @@ def test_gradients(name: str) -> None:
     assert torch.autograd.gradcheck(readout.discounted, z)
 
 
-def test_unknown_reading() -> None:
+def test_unknown_readout() -> None:
     with pytest.raises(ConfigError, match=r"unknown readout 'sigmoid'.*known: disc, disc-sigmoid"):
         make_readout("sigmoid", 0.9)

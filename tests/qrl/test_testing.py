@@ -255,8 +255,9 @@ def test_the_quick_check_is_made_for_full_size() -> None:
 )
 def test_the_quick_check_refuses_broken_heads(head: type[Head], message: str) -> None:
     register_head("broken")(head)
-    with pytest.raises(ContractError, match=f"^model broken breaks the contract .*{message}.*; its head is {head.__name__}$"):
+    with pytest.raises(ContractError, match=f"^model broken breaks the contract .*{message}") as caught:
         quick_check("broken", make_q_model("broken", SPEC, hidden_sizes=(8,)))
+    assert str(caught.value).endswith(f"; its head is {head.__name__}")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from qrl.envs.graphs.collector import GraphSettings, collect_graph, landmark_pai
 from qrl.envs.graphs.dataset import GraphDataset
 from qrl.envs.graphs.graph import Graph
 from qrl.envs.graphs.random_graphs import GENERATORS
-from tests.envs.graphs.searches import EDGES, breadth_first, floyd_warshall, graph_of
+from tests.envs.graphs.reference_searches import EDGES, breadth_first, floyd_warshall, graph_of
 
 
 def graph_settings(**values: object) -> GraphSettings:

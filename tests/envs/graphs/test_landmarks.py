@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qrl.envs.errors import DatasetError
 from qrl.envs.graphs.graph import Graph
 from qrl.envs.graphs.landmarks import FAR, Pairs, Searches, steps_from
-from tests.envs.graphs.searches import EDGES, breadth_first, graph_of
+from tests.envs.graphs.reference_searches import EDGES, breadth_first, graph_of
 
 
 @given(EDGES)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from qrl.envs.graphs.collector import FEATURE_DISCOUNT, all_distances
 from qrl.envs.graphs.random_graphs import GENERATORS, anchor_features, random_graph
-from tests.envs.graphs.searches import floyd_warshall
+from tests.envs.graphs.reference_searches import floyd_warshall
 
 
 @pytest.mark.parametrize("kind", GENERATORS)

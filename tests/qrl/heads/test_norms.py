@@ -4,14 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from qrl.catalog import count_parameters
 from qrl.errors import ShapeError
 from qrl.heads import DeepNorm, WideNorm
 from qrl.heads.norms import MaxReLU, NonNegativeLinear
 from qrl.heads.reductions import make_reduction
-
-
-def count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 @pytest.mark.parametrize(
@@ -19,8 +16,8 @@ def count(module: nn.Module) -> int:
     [(48, 48, 12097, 12049), (256, 64, 58113, 58049), (256, 128, 132609, 132481), (512, 128, 230913, 230785)],
 )
 def test_deep_norm_parameters(input_size: int, width: int, original: int, fixed: int) -> None:
-    assert count(DeepNorm(input_size, width)) == original
-    assert count(DeepNorm(input_size, width, fixed=True)) == fixed
+    assert count_parameters(DeepNorm(input_size, width)) == original
+    assert count_parameters(DeepNorm(input_size, width, fixed=True)) == fixed
 
 
 @pytest.mark.parametrize(
@@ -28,11 +25,11 @@ def test_deep_norm_parameters(input_size: int, width: int, original: int, fixed:
     [(48, 12, 11, 12781), (48, 22, 6, 12871), (48, 6, 22, 12727), (256, 32, 32, 524577), (256, 32, 48, 786721)],
 )
 def test_wide_norm_parameters(input_size: int, components: int, size: int, expected: int) -> None:
-    assert count(WideNorm(input_size, components, size)) == expected
+    assert count_parameters(WideNorm(input_size, components, size)) == expected
 
 
 def identity_deep_norm(size: int, activation: type[nn.Module], reduction: str) -> DeepNorm:
-    """Layers that pass their input on: U0 = W1 = W2 = I, U1 = U2 = 0, no transform."""
+    """Layers that copy their input: U0 = W1 = W2 = I, U1 = U2 = 0, no transform."""
     head = DeepNorm(size, size)
     with torch.no_grad():
         for index, weight in enumerate(head.from_input.parameters()):
@@ -77,7 +74,7 @@ def test_wide_norm_by_hand() -> None:
     assert head.components(torch.tensor([-3.0]), zero).tolist() == [6]
 
 
-def test_weights_start_and_stay_non_negative() -> None:
+def test_weights_are_and_stay_non_negative() -> None:
     layer = NonNegativeLinear(6, 50)
     assert (layer.weight >= 0).all()
     assert 0.3 < (layer.weight == 0).float().mean() < 0.7
@@ -87,7 +84,7 @@ def test_weights_start_and_stay_non_negative() -> None:
     assert (layer.weight < 0).any()
     layer.project_()
     assert (layer.weight >= 0).all()
-    # A projected weight keeps its gradient and can grow back.
+    # A projected weight keeps its gradient and can grow again.
     layer.zero_grad()
     (-layer(torch.ones(1, 6))).sum().backward()
     optimizer.step()

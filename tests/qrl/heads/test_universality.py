@@ -1,4 +1,4 @@
-"""The paper's constructions of universal approximation, as exact tests on random finite quasimetrics."""
+"""The constructions behind the paper's universality theorems, tested exactly on random finite quasimetrics."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,15 @@ from qrl.heads.reductions import make_reduction
 
 
 def random_quasimetric(size: int, seed: int) -> Tensor:
-    """Shortest paths in a random graph with whole-number weights, so that float64 is exact."""
+    """Shortest paths in a random graph with integer weights, which float64 represents exactly."""
     weights = np.random.default_rng(seed).integers(1, 20, (size, size))
     return torch.from_numpy(shortest_path(weights)).double()
 
 
 def pairwise(head: nn.Module, latents: Tensor) -> Tensor:
     with torch.no_grad():
-        return head.double()(latents[:, None], latents[None])
+        distances: Tensor = head.double()(latents[:, None], latents[None])
+    return distances
 
 
 @pytest.mark.parametrize("seed", range(5))

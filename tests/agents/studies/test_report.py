@@ -1,0 +1,106 @@
+"""The report of a study, from rows made by hand."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from qrl.agents.evaluation.metrics import register_metric
+from qrl.agents.studies.findings import Findings
+from qrl.agents.studies.report import claims_table, condition_table, markdown, overview_table, table, write_report
+from qrl.agents.studies.study import Condition
+from tests.agents.studies.hand_made import BETTER, row, rows, study
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def test_the_overview_ranks_families_over_all_conditions() -> None:
+    findings = Findings(study(), [run for run in rows() if (run.family, run.value) != ("iqe-maxmean", 100)])
+    *_, first, second = overview_table(findings, findings.summaries()).splitlines()
+    assert first == "| iqe-maxmean | 1.0 | **0.500** | - |"
+    assert second == "| dot | 1.5 | 0.400 | **0.650** |"
+
+
+def test_the_table_of_a_condition() -> None:
+    findings = Findings(study(), rows())
+    titles, _, *lines = condition_table(findings, Condition("", 10), findings.summaries()).splitlines()
+    assert cells(titles)[:5] == ["family", "configuration", "runs", "success rate", "IQM"]
+    assert [cells(line)[0] for line in lines] == ["iqe-maxmean", "dot", "oracle"]
+    assert cells(lines[1])[1:3] == ["triangle=1", "3"]
+    assert cells(lines[1])[3].startswith("0.400 [")
+
+
+def test_tables_where_lower_is_better() -> None:
+    errors = {"a": {"iqe-maxmean": 0.3, "dot": 0.5}, "b": {"iqe-maxmean": 0.7, "dot": 0.5}}
+    runs = [
+        row(family, 10, seed, None, world=world, run=f"{family}-{world}-{seed}", scores={"mse": mse + seed / 100})
+        for world, families in errors.items()
+        for family, mse in families.items()
+        for seed in range(3)
+    ]
+    graphs = study(
+        command="train-graph",
+        axis={"graph.fraction": [10]},
+        worlds={"a": {}, "b": {}},
+        families={"iqe-maxmean": {}, "dot": {"model": "dot-disc"}},
+    )
+    findings = Findings(graphs, runs)
+    for world, best in (("a", "iqe-maxmean"), ("b", "dot")):
+        lines = condition_table(findings, Condition(world, 10), findings.summaries()).splitlines()
+        assert lines[2].startswith(f"| {best} |")
+    overview = overview_table(findings, findings.summaries()).splitlines()
+    assert "| iqe-maxmean | 1.5 | **0.31000** | 0.71000 |" in overview
+
+
+def test_what_is_missing_is_said() -> None:
+    runs = [run for run in rows() if not (run.family == "dot" and run.choice == "triangle=1" and run.seed == 1)]
+    runs += [row("dot", size, 1, None, "triangle=1", status="failed", error="no memory") for size in (10, 100)]
+    findings = Findings(study(), runs)
+    text = markdown(findings, findings.summaries(), "picture.png")
+    assert "**2 runs failed**" in text
+    assert "dot-triangle=1-10-1 (no memory)" in text
+    assert "| dot | triangle=1 | 2 of 3 |" in text
+    assert "selected on separate seeds (7)" in text
+    assert "Not tuned yet" not in text
+    untuned = Findings(study(), [run for run in runs if run.seed != 7])
+    assert "**Not tuned yet**, so that the first configuration is shown: dot." in markdown(untuned, [], "")
+
+
+def test_claims_may_be_about_any_metric_of_the_table() -> None:
+    runs = [run.model_copy(update={"scores": {"spearman": run.scores["success_rate"]}}) for run in rows()]
+    findings = Findings(study(claims=[BETTER | {"metric": "spearman"}]), runs)
+    line = claims_table(findings).splitlines()[2]
+    assert line.startswith("| better (rank correlation (Spearman)) |")
+    assert line.endswith("**holds** |")
+
+
+def test_the_files_of_a_report(tmp_path: Path) -> None:
+    findings = Findings(study(), rows())
+    text, summary, picture = write_report(findings, tmp_path)
+    assert text.read_text() == markdown(findings, findings.summaries(), "figure.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    with summary.open() as file:
+        first = next(csv.DictReader(file))
+    # The names of the columns are a file format.
+    assert list(first) == [
+        *("family", "choice", "chosen", "world", "value", "planned", "complete", "failed", "low", "high", "iqm"),
+        *("success_rate", "signed_error"),
+    ]
+    expected = {"family": "iqe-maxmean", "chosen": "True", "value": "10", "planned": "3"}
+    assert {key: first[key] for key in expected} == expected
+    assert float(first["success_rate"]) == pytest.approx(0.5)
+
+
+def test_cells_of_tables_are_escaped() -> None:
+    assert table(["a|b"], [["|x|"]]) == "| a\\|b |\n| --- |\n| \\|x\\| |"
+
+
+@pytest.mark.usefixtures("plugin_metrics")
+def test_a_plugins_metric_is_a_column() -> None:
+    register_metric("luck.mean", title="luck", help="how lucky it was", digits=1)(lambda measurements: 0.5)
+    runs = [run.model_copy(update={"scores": run.scores | {"luck_mean": 0.25 + run.value}}) for run in rows()]
+    findings = Findings(study(), runs)
+    titles, _, first, *_ = condition_table(findings, Condition("", 10), findings.summaries()).splitlines()
+    assert (cells(titles)[-1], cells(first)[-1]) == ("luck", "10.2")

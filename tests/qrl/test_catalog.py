@@ -1,0 +1,63 @@
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from qrl import list_q_models, register_head, registry
+from qrl.catalog import count_parameters, describe_model, table_of_models
+from qrl.heads import Head
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    list_q_models()
+    before = dict(registry._registrations)
+    yield
+    registry._registrations.clear()
+    registry._registrations.update(before)
+
+
+class Shifted(Head):
+    """Reads the values of its initial weights, which the meta device does not have."""
+
+    guaranteed_quasimetric = False
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size)
+        self.weight = nn.Parameter(torch.rand(3))
+        self.shift = self.weight.max().item()
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return (u - v).abs().sum(-1) + self.shift
+
+
+def row(name: str) -> str:
+    (line,) = (line for line in table_of_models().splitlines() if line.split(" ")[0] == name)
+    return line
+
+
+def test_count_parameters() -> None:
+    assert count_parameters(nn.Linear(3, 4)) == 16
+
+
+def test_models_that_need_real_weights_are_listed() -> None:
+    register_head("shifted", latent_size=2, hidden_sizes=())(Shifted)
+    assert row("shifted").split() == ["shifted", "Shifted", "no", "state-action", "3", "155", __name__]
+
+
+def test_a_broken_model_does_not_hide_the_others() -> None:
+    class Broken(Shifted):
+        def __init__(self, input_size: int) -> None:
+            raise OSError("no license")
+
+    register_head("broken")(Broken)
+    assert "broken: no license" in row("broken")
+    assert "guaranteed" in row("iqe-maxmean")
+
+
+def test_models_are_described_by_their_docstring_and_parameters() -> None:
+    register_head("shifted", latent_size=2)(Shifted)
+    text = describe_model("shifted")
+    assert text.startswith(f"shifted (Shifted, from {__name__})\nReads the values")
+    assert "latent_size            size of the latent of one state-action pair (default: 2)" in text
