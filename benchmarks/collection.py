@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.measure import table
 from qrl.envs.collector import CollectorSettings, collect
-from qrl.envs.dataset import ENV_ID
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import MOVES, load_layout
+from qrl.envs.registration import ENV_ID
 
 ROUNDS = 5
 STEPPED_EPISODES = 100

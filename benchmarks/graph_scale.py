@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from qrl.agents.runs.graph_training import GraphTraining
 
 from benchmarks.measure import peak_memory
 from qrl.agents.runs.settings import GraphTrainSettings

@@ -61,11 +61,13 @@ def wide_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
 def mrn(head: Any, u: Tensor, v: Tensor) -> Tensor:
     norm = (head.symmetric(u) - head.symmetric(v)).norm(dim=-1) / head.hidden_size**0.5
     residual = F.relu(head.asymmetric(u) - head.asymmetric(v)).amax(-1)
-    return (norm if head.fixed else norm.square()) + residual
+    distance: Tensor = (norm if head.fixed else norm.square()) + residual
+    return distance
 
 
 def euclidean(head: Any, u: Tensor, v: Tensor) -> Tensor:
-    return (u - v).norm(dim=-1)
+    distance: Tensor = (u - v).norm(dim=-1)
+    return distance
 
 
 def l1(head: Any, u: Tensor, v: Tensor) -> Tensor:
