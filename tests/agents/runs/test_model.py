@@ -48,8 +48,8 @@ def test_settings_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_compile_auto_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found, expected in ((True, "on"), (False, "off")):
-        monkeypatch.setattr("qrl.agents.runs.model.has_compiler", lambda found=found: found)
+    for has_compiler, expected in ((True, "on"), (False, "off")):
+        monkeypatch.setattr("qrl.agents.runs.model.has_compiler", lambda answer=has_compiler: answer)
         assert resolve(TrainSettings()).compile == expected
 
 

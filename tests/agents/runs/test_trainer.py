@@ -31,8 +31,8 @@ def test_observations_are_scaled_as_the_settings_say() -> None:
     varying = plain.std(0) > 1e-6
     torch.testing.assert_close(scaled.mean(0), torch.zeros(18), atol=1e-6, rtol=0)
     torch.testing.assert_close(scaled.std(0, correction=0)[varying], torch.ones(int(varying.sum())))
-    given = Scaling(torch.ones(18), torch.full((18,), 2.0))
-    observations = Trainer.build(small_settings(), dataset, given).learner.observations
+    scaling = Scaling(torch.ones(18), torch.full((18,), 2.0))
+    observations = Trainer.build(small_settings(), dataset, scaling).learner.observations
     torch.testing.assert_close(observations, 2 * (plain - 1))
 
 

@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 import torch
 from hypothesis import given
@@ -174,7 +176,8 @@ def test_many_intervals_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @needs_compiler
-def test_many_shapes_stay_compiled(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_shapes_stay_compiled(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("torch._dynamo"), "propagate", True)  # otherwise caplog does not see it
     with torch.no_grad():
         for size in range(2, 12):
             compiled_interval_union(randn(size, 2), randn(size, 2, seed=1))
