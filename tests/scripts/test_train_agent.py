@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -214,26 +216,30 @@ def test_sizes_reach_a_plugin_head() -> None:
     assert json.loads(Path("r/run.json").read_text())["model_origin"] == "toy_heads"
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_rows(process: "subprocess.Popen[str]", path: Path) -> None:
-    while not path.exists() or path.read_text().count("\n") < 4:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+@contextmanager
+def started(*command: str) -> "Iterator[subprocess.Popen[str]]":
+    """A process, which is killed at the end if it still runs."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 LONG = [*SMALL, "learner.min_steps=1000000", "run=r", "log_every=5", "evaluate_every=1000000"]
 
 
 def test_the_command_stops_cleanly(capsys: pytest.CaptureFixture[str]) -> None:
-    process = start(*LONG)
-    wait_for_rows(process, Path("r/metrics.csv"))
-    assert train_agent(["--resume", "r"]) == 2
-    assert capsys.readouterr().err == "error: r is in use by another process\n"
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    metrics = Path("r/metrics.csv")
+    with started(COMMAND, *LONG) as process:
+        while not metrics.exists() or metrics.read_text().count("\n") < 4:
+            assert process.poll() is None
+            time.sleep(0.02)
+        assert train_agent(["--resume", "r"]) == 2
+        assert capsys.readouterr().err == "error: r is in use by another process\n"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     step = load_checkpoint(Path("r/checkpoint.safetensors"))[0].step
     assert f"stopped at step {step}; continue with: train-agent --resume r" in out
@@ -241,61 +247,47 @@ def test_the_command_stops_cleanly(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 SLOW = """
-import time
+import sys, time
 from qrl.agents.learners.base import Learner
-step = Learner.step
-def slow(self, log=True):
+def step(self, log=True):
     print("stepping", flush=True)
-    time.sleep(SECONDS)
-    return step(self, log)
-Learner.step = slow
-import sys
+    time.sleep(600)  # longer than this test
+Learner.step = step
 from qrl.scripts.train_agent import main
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def start_slow(seconds: int) -> "subprocess.Popen[str]":
-    program = SLOW.replace("SECONDS", str(seconds))
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    while "stepping" not in process.stdout.readline():
-        assert process.poll() is None
-    return process
-
-
 def test_an_interrupt_is_acknowledged_at_once_and_a_second_one_ends_it() -> None:
-    process = start_slow(600)  # the step does not end while this test runs
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert process.stderr.readline() == "\n"
-    assert (
-        process.stderr.readline().strip() == "stopping after this step, with a checkpoint; Ctrl-C again stops at once"
-    )
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.splitlines()[-1] == "interrupted"
-    assert "Traceback" not in err
-
-
-def test_an_early_interrupt_prints_no_traceback() -> None:
-    # Before the interpreter runs the command, Python itself would print one: wait for its first import.
-    program = (
-        "import sys\nfrom qrl.scripts.train_agent import main\nprint('ready', flush=True)\nsys.exit(main(sys.argv[1:]))"
-    )
-    for delay in (0.05, 0.15, 0.3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    with started(sys.executable, "-c", SLOW, *LONG) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        assert process.stderr is not None
+        while "stepping" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        lines = [process.stderr.readline() for _ in range(2)]
+        assert lines == ["\n", "stopping after this step, with a checkpoint; Ctrl-C again stops at once\n"]
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n")
+
+
+EARLY = """
+import sys
+from qrl.scripts.train_agent import main
+print("ready", flush=True)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.15, 0.3])
+def test_an_early_interrupt_prints_no_traceback(delay: float) -> None:
+    with started(sys.executable, "-c", EARLY, *LONG) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"  # before that, Python itself would print a traceback
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        assert "Traceback" not in err
-        assert (process.returncode, err) == (130, "interrupted\n")
-        assert not Path("r").exists()
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert not Path("r").exists()

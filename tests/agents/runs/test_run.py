@@ -1,7 +1,6 @@
 """Runs from start to end: what they leave on disk, and bit-exact resuming."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -118,11 +117,13 @@ def test_resume_after_sigkill(tmp_path: Path) -> None:
         "for row in Run.resume(sys.argv[1]).train(): time.sleep(0.1)"  # slow enough to be killed halfway
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(killed)])
-    while not (killed / "metrics.csv").exists() or len(logged_rows(killed)) < 4:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    try:
+        while not (killed / "metrics.csv").exists() or len(logged_rows(killed)) < 4:
+            assert process.poll() is None
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
     assert 0 < load_checkpoint(killed / "checkpoint.safetensors")[0].step < 60
     with (killed / "metrics.csv").open("a") as file:
         file.write("1")  # as a kill in the middle of a write would leave it
