@@ -1,4 +1,4 @@
-"""All benchmarks: prints them and writes docs/performance.md. A few minutes; the machine should do nothing else."""
+"""Run all benchmarks, print them and write docs/performance.md: a few minutes on an otherwise idle machine."""
 
 import os
 import platform
@@ -32,9 +32,9 @@ def _machine() -> str:
 def main() -> None:
     sections = [
         "# Performance",
-        "Written by `make bench`. Times are medians of runs that alternate in one process, ratios medians over runs "
-        "next to each other: they are what to look at, because machines differ and are noisy. Each baseline stands in "
-        "`benchmarks/`.",
+        "Written by `make bench`. Times are medians of runs that alternate in one process; ratios are medians over "
+        "adjacent runs and the numbers to compare, because machines differ and are noisy. The baselines are in "
+        "`benchmarks/` and `tests/agents/learners/naive.py`.",
         _machine(),
     ]
     print("\n\n".join(sections), flush=True)
@@ -52,4 +52,5 @@ def main() -> None:
         file.write("\n\n".join([*sections, ""]).encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -57,4 +57,4 @@ def main() -> str:
         [f"gymnasium environment, {STEPPED_EPISODES} trajectories", f"{stepped:,.0f}", "1x"],
     ]
     note = "Baseline: stepping the environment with the same policy, its greedy actions looked up in a table."
-    return table(f"Collection in {SETTINGS.layout}", ["way", "steps a second", "ratio"], rows, note)
+    return table(f"Collection in {SETTINGS.layout}", ["method", "steps per second", "ratio"], rows, note)

@@ -1,6 +1,6 @@
-"""A graph of the size of web-BerkStan through every stage: writes docs/graphs/scale.csv, with times and memory.
+"""Every stage on a graph of the size of web-BerkStan: writes docs/graphs/scale.csv with times and memory.
 
-Run it with `python -m benchmarks.graph_scale`; some minutes. Each stage is a process of its own.
+Run with `python -m benchmarks.graph_scale`; takes some minutes. Each stage runs in its own process.
 """
 
 import csv
@@ -18,6 +18,7 @@ from qrl.agents.runs.graph_training import GraphTraining
 
 from benchmarks.measure import peak_memory
 from qrl.agents.runs.settings import GraphTrainSettings
+from qrl.agents.runs.trainer import Trainer
 from qrl.common.files import atomic_write
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
@@ -30,7 +31,7 @@ LANDMARKS, FEATURES, STEPS = 100, 128, 20
 
 
 def write_graph(path: Path) -> None:
-    """An edge from every node to the next, others to near nodes and to popular ones, about as in the web."""
+    """An edge from every node to the next; the others lead to nearby and to popular nodes, roughly as in the web."""
     rng = np.random.default_rng(0)
     nodes = np.arange(NODES, dtype=np.int64)
     keys = nodes * NODES + (nodes + 1) % NODES
@@ -64,7 +65,8 @@ def walks(file: Path) -> str:
     features = node2vec(read_edge_list(file), FEATURES, settings, seed=0)
     np.save(file.with_suffix(".npy"), features)
     whole = WalkSettings()
-    return f"{settings.walks} walk of {settings.length} nodes from each; the default is {whole.walks} of {whole.length}"
+    default = f"the default is {whole.walks} of {whole.length}"
+    return f"{settings.walks} walk of {settings.length} nodes from each node; {default}"
 
 
 def collect(file: Path) -> str:
@@ -83,22 +85,22 @@ def collect(file: Path) -> str:
 
 def train(file: Path) -> str:
     settings = GraphTrainSettings.load("graphs/large", ["compile=off"])
-    training = GraphTraining.build(settings, GraphDataset.load(file.with_suffix(".npz")))
+    trainer = Trainer.build(settings, GraphDataset.load(file.with_suffix(".npz")))
     begin = time.perf_counter()
     for _ in range(STEPS):
-        training.learner.update(training.sampler, with_metrics=False)
+        trainer.learner.step(log=False)
     seconds = (time.perf_counter() - begin) / STEPS
     begin = time.perf_counter()
-    training.evaluate()
+    trainer.score()
     return (
-        f"{seconds:.2f} s a step of iqe-maxmean, {time.perf_counter() - begin:.0f} s for scoring all validation pairs"
+        f"{seconds:.2f} s per step of iqe-maxmean, {time.perf_counter() - begin:.0f} s for scoring all validation pairs"
     )
 
 
 def _stage(stage: Callable[[Path], str], file: Path, answer: Any) -> None:
     begin = time.perf_counter()
-    told = stage(file)
-    answer.send((time.perf_counter() - begin, peak_memory(), told))
+    result = stage(file)
+    answer.send((time.perf_counter() - begin, peak_memory(), result))
 
 
 def main() -> None:
@@ -121,9 +123,9 @@ def main() -> None:
             process = spawn.Process(target=_stage, args=(stage, file, sending))
             process.start()
             sending.close()
-            seconds, peak, told = receiving.recv()
+            seconds, peak, result = receiving.recv()
             process.join()
-            writer.writerow([name, f"{seconds:.0f} s", f"{peak:.1f} GiB", told])
+            writer.writerow([name, f"{seconds:.0f} s", f"{peak:.1f} GiB", result])
             print(text.getvalue().splitlines()[-1], flush=True)
     with atomic_write(Path(__file__).parents[1] / "docs" / "graphs" / "scale.csv") as out:
         out.write(text.getvalue().encode())

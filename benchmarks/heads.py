@@ -1,4 +1,4 @@
-"""Heads: IQE against the textbook sort of all end points, every other head against its plainest torch expression."""
+"""Heads: IQE against the textbook sort of all endpoints, every other head against its plainest torch expression."""
 
 import functools
 from collections.abc import Callable
@@ -8,19 +8,19 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import keep_freed_memory, milliseconds, table
-from benchmarks.naive import textbook_union
 from benchmarks.plain_heads import PLAIN
 from qrl.heads import IQE, Head
 from qrl.q_models import LatentQModel
 from qrl.registry import find
 from qrl.spec import QModelSpec
+from tests.agents.learners.naive import textbook_union
 
 LATENT_SIZE = 256
-ROUNDS = 41  # some heads take less than a millisecond, in which the machine is noisy
+ROUNDS = 41  # heads below a millisecond are noisy
 STATES, NUM_ACTIONS = 241, 4  # those of six-rooms
 STATE_ACTIONS = STATES * NUM_ACTIONS
 FORWARD_PAIRS, GRADIENT_PAIRS = 4096, 1024
-PART = 16  # rows of all pairs that are computed together
+PART = 16  # rows of all pairs in one chunk
 
 
 def main() -> str:
@@ -28,7 +28,7 @@ def main() -> str:
     return "\n\n".join([_iqe(), _all_pairs(), _others()])
 
 
-@functools.cache  # where latents lie matters to the fastest heads, so that all read the same ones
+@functools.cache  # where latents lie in memory matters to the fastest heads: all read the same ones
 def _latents(pairs: int) -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
     return torch.randn(pairs, LATENT_SIZE), torch.randn(pairs, LATENT_SIZE)
@@ -43,7 +43,7 @@ def forward(distance: Callable[..., Tensor], *latents: Tensor) -> Callable[[], A
 
 
 def with_gradient(distance: Callable[..., Tensor], *latents: Tensor) -> Callable[[], Any]:
-    inputs = tuple(each.detach().requires_grad_() for each in latents)
+    inputs = tuple(latent.detach().requires_grad_() for latent in latents)
 
     def run() -> Any:
         return torch.autograd.grad(distance(*inputs).sum(), inputs)
@@ -69,8 +69,8 @@ def _forms(dim_per_component: int) -> dict[str, LatentQModel]:
     return forms
 
 
-def _asked(model: LatentQModel, all_actions: bool) -> Callable[[Tensor], Tensor]:
-    """D of a batch from the rows of its states, as the learner asks for it."""
+def _query(model: LatentQModel, all_actions: bool) -> Callable[[Tensor], Tensor]:
+    """D of a batch from the rows of its states, as the learner computes it."""
     torch.manual_seed(0)
     states, goals = torch.randint(STATES, (2, GRADIENT_PAIRS))
     actions, goal_actions = torch.randint(NUM_ACTIONS, (2, GRADIENT_PAIRS))
@@ -89,10 +89,10 @@ def _iqe() -> str:
                 name: with_gradient(form.head, *few) for name, form in forms.items()
             },
             f"learner, forward, {FORWARD_PAIRS:,} pairs": {
-                name: forward(_asked(form, True), states) for name, form in forms.items()
+                name: forward(_query(form, True), states) for name, form in forms.items()
             },
             f"learner, forward + backward, {GRADIENT_PAIRS:,} pairs": {
-                name: with_gradient(_asked(form, False), states) for name, form in forms.items()
+                name: with_gradient(_query(form, False), states) for name, form in forms.items()
             },
         }
         for title, functions in cases.items():
@@ -110,15 +110,15 @@ def _iqe() -> str:
         "textbook, ms",
         "eager, ms",
         "compiled, ms",
-        "eager is faster by",
-        "compiled is faster by",
+        "speedup, eager",
+        "speedup, compiled",
     ]
     note = (
-        "Baseline: `textbook_union` in benchmarks/naive.py, inside the same head. The reduction is part of all. "
-        '"learner": as it asks in a step for its targets and for its loss, with picking latents from those of '
-        f"{STATES} states, and discounting. What limits: eager, the sort; compiled, comparing all intervals with all, "
-        "so that 32 intervals take longer than 8, and with a gradient torch's own functions around that. From here on "
-        "the process keeps freed memory, whose coming and going would decide the short rows."
+        "Baseline: `textbook_union` in tests/agents/learners/naive.py, inside the same head. All include the "
+        'reduction. "learner": as in a training step, for its targets and its loss, including selecting the latents '
+        f"of {STATES} states and discounting. The bottleneck is the sort (eager), or comparing all intervals with each "
+        "other (compiled), so that 32 intervals take longer than 8; with a gradient, also torch's own functions around "
+        "it. From here on the process keeps freed memory: page faults would dominate the short rows."
     )
     return table("IQE", columns, rows, note)
 
@@ -130,7 +130,7 @@ def _all_pairs() -> str:
             {name: all_pairs(form.head) for name, form in _forms(size).items() if name != "textbook"}, rounds=3
         )
         rows.append([f"{LATENT_SIZE // size}x{size}", *(f"{value:.0f}" for value in times.values())])
-    note = f"In parts of {PART} rows, as the planner does, so that the memory is bounded: see below."
+    note = f"In chunks of {PART} rows, as in the planner, which bounds the memory: see below."
     return table(f"All pairs of {STATE_ACTIONS} latents", ["IQE (k x l)", "eager, ms", "compiled, ms"], rows, note)
 
 
@@ -142,7 +142,7 @@ def all_pairs(head: Head) -> Callable[[], Any]:
     def run() -> Tensor:
         distances = torch.empty(STATE_ACTIONS, STATE_ACTIONS)
         for first in range(0, STATE_ACTIONS, PART):
-            # The last part overlaps the one before, so that all have one shape.
+            # The last chunk overlaps the one before, so that all have the same shape.
             part = slice(min(first, STATE_ACTIONS - PART), first + PART)
             distances[part] = head(latents[part, None], latents[None])
         return distances
@@ -164,11 +164,11 @@ def _others() -> str:
         for times in (ahead, both):
             row += [f"{times['ours']:.2f}", f"{times.faster('ours', 'plain'):.2f}x"]
         rows.append(row)
-    columns = ["head", "forward, ms", "against plain", "forward + backward, ms", "against plain"]
+    columns = ["head", "forward, ms", "speedup over plain", "forward + backward, ms", "speedup over plain"]
     note = (
-        "Baseline: benchmarks/plain_heads.py. Above 1x is faster than plain. What limits: matrix products (Deep Norm, "
-        "Wide Norm, MRN), Bessel functions (pqe-gg), memory (the others; below a millisecond also the call of "
-        "a module)."
+        "Baseline: benchmarks/plain_heads.py. Above 1x is faster than plain. Bottlenecks: matrix products (Deep Norm, "
+        "Wide Norm, MRN), Bessel functions (pqe-gg), memory (the others; below a millisecond also the overhead of "
+        "calling a module)."
     )
     return table("Other heads", columns, rows, note)
 

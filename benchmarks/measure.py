@@ -1,4 +1,4 @@
-"""Times as medians of alternating runs, so that a noisy machine is noisy for all alike; memory; tables."""
+"""Times as medians of alternating runs, so that noise affects all alike; memory; tables."""
 
 import ctypes
 import re
@@ -12,7 +12,7 @@ import torch
 
 WARM_UP_SECONDS = 0.2
 TURN_SECONDS = 0.01
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers for them
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt in glibc
 
 
 class Times(dict[str, float]):
@@ -23,13 +23,13 @@ class Times(dict[str, float]):
         self.rounds = rounds
 
     def faster(self, name: str, baseline: str) -> float:
-        """How many times as fast as the baseline: the median over rounds, in each of which the machine is the same."""
+        """The speedup over the baseline: the median over rounds, within which the machine is the same."""
         pairs = zip(self.rounds[baseline], self.rounds[name], strict=True)
-        return statistics.median(theirs / ours for theirs, ours in pairs)
+        return statistics.median(slow / fast for slow, fast in pairs)
 
 
 def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -> Times:
-    """The functions take turns; what is short is called several times in a turn."""
+    """The functions take turns; short ones are called several times per turn."""
     calls = {}
     for name, function in functions.items():
         function()  # compiles, if anything does
@@ -46,13 +46,15 @@ def milliseconds(functions: Mapping[str, Callable[[], Any]], rounds: int = 15) -
             for _ in range(calls[name]):
                 functions[name]()
             times[name].append(1e3 * (time.perf_counter() - begin) / calls[name])
-        order.reverse()  # what one leaves in caches and free memory helps or harms the next
+        order.reverse()  # a function affects caches and free memory of the next one
     return Times(times)
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed. Else it gives large blocks back and takes them anew, page by page: a millisecond
-    that falls on one function or another as chance will have it.
+    """Have glibc keep freed memory.
+
+    Otherwise it returns large blocks to the system and requests them again page by page: a millisecond that hits a
+    random function.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -65,7 +67,7 @@ PRODUCT_OPERATIONS = 2 * PRODUCT**3
 
 
 def matrix_product() -> Callable[[], Any]:
-    """A float32 matrix product, as large as to show what the machine can do."""
+    """A float32 matrix product, large enough to reach the machine's peak rate."""
     a, b, out = (torch.randn(PRODUCT, PRODUCT) for _ in range(3))
     return lambda: torch.mm(a, b, out=out)
 
@@ -76,11 +78,11 @@ def matrix_rate() -> float:
 
 
 def peak_memory() -> float:
-    """The most memory that this process has had, in GiB."""
+    """Peak resident memory of this process, in GiB."""
     # Not getrusage, which also counts the process that started this one.
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 2**20
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) / 2**20
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:

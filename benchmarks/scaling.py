@@ -1,4 +1,4 @@
-"""How times grow: the training step, collection and exhaustive evaluation; and what a run and its start cost."""
+"""Scaling of the training step, of collection and of exhaustive evaluation; memory and startup time of a run."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 from benchmarks.heads import LATENT_SIZE, STATE_ACTIONS
 from benchmarks.measure import milliseconds, table
-from benchmarks.training_step import learner_step, necessary_operations, paper_training
+from benchmarks.training_step import learner_step, necessary_operations, paper_trainer
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.planning.agent import Agent
 from qrl.envs.collector import CollectorSettings, collect
@@ -57,11 +57,11 @@ def main(picture: Path) -> str:
 
 
 def _draw(ax: Any, work: Sequence[float], times: dict[str, list[float]]) -> None:
-    """Times against the work, each beside a line that grows with the work."""
+    """Times against the work, each with a line proportional to the work."""
     for (title, values), color in zip(times.items(), ("C0", "C1"), strict=False):
         ax.loglog(work, values, "o", color=color, label=title)
         ends = (min(work), max(work))
-        line = [values[-1] * each / work[-1] for each in ends]
+        line = [values[-1] * end / work[-1] for end in ends]
         ax.loglog(ends, line, ":", color=color, lw=1, label="proportional to the work")
 
 
@@ -77,20 +77,19 @@ def _steps(ax: Any) -> str:
         (f"{len(large.observations):,} states", large, {}),
     ]
     for title, dataset, changes in cases:
-        training = paper_training("iqe-maxmean", False, dataset, **changes)
-        spent = milliseconds({"step": learner_step(training)}, rounds=7)["step"]
-        needed = necessary_operations(training) / 1e9
+        trainer = paper_trainer("iqe-maxmean", False, dataset, **changes)
+        spent = milliseconds({"step": learner_step(trainer)}, rounds=7)["step"]
+        needed = necessary_operations(trainer) / 1e9
         rows.append([title, f"{needed:.1f}", f"{spent:.0f}", f"{needed / spent * 1e3:.0f}"])
         work.append(needed)
         times.append(spent)
         ax.annotate(title, (needed, spent), textcoords="offset points", xytext=(-6, 2), ha="right", fontsize=7)
-    _draw(ax, work, {"a step": times})
-    ax.set(xlabel="necessary GFLOP of a step", ylabel="ms", title="training step", xlim=(min(work) / 5, max(work) * 2))
+    _draw(ax, work, {"per step": times})
+    ax.set(xlabel="necessary GFLOP per step", ylabel="ms", title="training step", xlim=(min(work) / 5, max(work) * 2))
     note = (
-        "iqe-maxmean, eager; where nothing else is said width 2048, batch 1,024 and the 241 states of six-rooms. "
-        "The encoder's work does not grow with the batch, because each distinct state is encoded once; the head sees "
-        "every pair. Narrow networks are limited by the head, and by Adam and the target's average, which pass over "
-        "all weights."
+        "iqe-maxmean, eager; by default width 2048, batch 1,024 and the 241 states of six-rooms. The encoder's work "
+        "does not grow with the batch, because each distinct state is encoded once; the head sees every pair. The "
+        "bottleneck of narrow networks is the head, and Adam and the target's average, which pass over all weights."
     )
     return table("Scaling of the training step", ["case", "necessary GFLOP", "ms", "GFLOP/s"], rows, note)
 
@@ -110,28 +109,30 @@ def _collection(ax: Any) -> str:
         work.append(len(layout.cells) ** 2)
         times["all distances"].append(truth_seconds)
     _draw(ax, work, times)
-    ax.set(xlabel="pairs of states", ylabel="seconds", title="a layout's true distances")
+    ax.set(xlabel="pairs of states", ylabel="seconds", title="exact distances of a layout")
     note = (
-        "All distances, and which goals each start reaches, are found once a layout; the time grows a little faster "
-        "than their table, the square of the states. A step then looks up four of them, wherever they lie in it."
+        "All distances, and the goals reachable from each start, are computed once per layout; the time grows slightly "
+        "faster than their number, the square of the states. A step then looks up four of them."
     )
-    return table("Scaling of collection", ["open room", "states", "all distances, s", "steps a second"], rows, note)
+    return table("Scaling of collection", ["open room", "states", "all distances, s", "steps per second"], rows, note)
 
 
 def _evaluation(ax: Any) -> str:
     rows, work, times = [], [], {"table of steps": list[float](), "scoring": list[float]()}
     for side in SIDES_EVALUATED:
         dataset = _data(open_layout(side), 100)
-        training = paper_training("iqe-maxmean", False, dataset, model__width=256)
+        trainer = paper_trainer("iqe-maxmean", False, dataset, model__width=256)
         evaluator = Evaluator(dataset)
         begin = time.perf_counter()
-        steps = Agent(training.learner.model, training.scaling).all_steps_to_goal(dataset.observations)
+        steps = Agent(trainer.learner.model, trainer.scaling).all_steps_to_goal(dataset.observations)
         table_seconds = time.perf_counter() - begin
         begin = time.perf_counter()
         results = evaluator.score(evaluator.reference("oracle"))
         seconds = time.perf_counter() - begin
         pairs = steps.shape[0] ** 2
-        rows.append([f"{side}x{side}", f"{pairs:,}", f"{results.tasks:,}", f"{table_seconds:.1f}", f"{seconds:.1f}"])
+        rows.append(
+            [f"{side}x{side}", f"{pairs:,}", f"{results['tasks']:,.0f}", f"{table_seconds:.1f}", f"{seconds:.1f}"]
+        )
         work.append(pairs)
         times["table of steps"].append(table_seconds)
         times["scoring"].append(seconds)
@@ -139,19 +140,19 @@ def _evaluation(ax: Any) -> str:
     ax.set(xlabel="pairs of states", ylabel="seconds", title="exhaustive evaluation")
     columns = ["open room", "pairs of states", "tasks", "table of steps, s", "scoring, s"]
     note = (
-        "The table of steps is iqe-maxmean's (width 256, eager) between all states; scoring is that of the oracle: "
-        "walking all tasks and all pairs, and all errors. Both grow with the pairs of states; walks also get longer."
+        "Table of steps: iqe-maxmean (width 256, eager) between all states. Scoring: the oracle, which walks all tasks "
+        "and all pairs and computes all errors. Both grow with the pairs of states; walks also get longer."
     )
     return table("Scaling of the exhaustive evaluation", columns, rows, note)
 
 
 _RUN = """
 from benchmarks.measure import peak_memory
-from benchmarks.training_step import paper_training
-training = paper_training("iqe-maxmean", {compiled})
+from benchmarks.training_step import paper_trainer
+trainer = paper_trainer("iqe-maxmean", {compiled})
 for _ in range({steps}):
-    training.learner.update(training.sampler, False)
-training.evaluate() if {steps} > 1 else None
+    trainer.learner.step(log=False)
+trainer.score() if {steps} > 1 else None
 print(peak_memory())
 """
 
@@ -167,7 +168,7 @@ print(peak_memory())
 
 
 def _python(program: str, cache: str | None = None) -> tuple[float, str]:
-    """Seconds and output of a new interpreter; `cache`: where compiled kernels are kept."""
+    """Seconds and output of a new interpreter; `cache`: folder of compiled kernels."""
     environment = dict(os.environ) if cache is None else {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
     begin = time.perf_counter()
     run = subprocess.run(  # noqa: S603
@@ -177,7 +178,7 @@ def _python(program: str, cache: str | None = None) -> tuple[float, str]:
 
 
 def _memory() -> str:
-    training = f"training of iqe-maxmean, width 2048, {CollectorSettings().trajectories:,} trajectories"
+    training = f"training iqe-maxmean, width 2048, {CollectorSettings().trajectories:,} trajectories"
     pairs = f"IQE of all pairs of {STATE_ACTIONS} latents"
     rows = [
         [f"{title}, {form}", f"{float(_python(program.format(compiled=form == 'compiled', steps=20))[1]):.2f}"]
@@ -185,7 +186,7 @@ def _memory() -> str:
         for form in ("eager", "compiled")
     ]
     whole = STATE_ACTIONS**2 * LATENT_SIZE * 4 / 2**30
-    note = f"Of a process with all that it imports. The latents of all pairs at once would be {whole:.1f} GiB twice."
+    note = f"Of the whole process. The latents of all pairs at once would take twice {whole:.1f} GiB."
     return table("Memory", ["", "peak resident GiB"], rows, note)
 
 
@@ -198,5 +199,5 @@ def _start() -> str:
     with tempfile.TemporaryDirectory() as cache:
         for title in ("to the first step, compiled, nothing cached", "to the first step, compiled, cached"):
             rows.append([title, f"{_python(_RUN.format(compiled=True, steps=1), cache)[0]:.1f}"])
-    note = "From starting the interpreter, with collecting 1,000 trajectories. Torch caches compiled kernels on disk."
-    return table("Start", ["", "seconds"], rows, note)
+    note = "From the start of the interpreter, including 1,000 collected trajectories. Kernels are cached on disk."
+    return table("Startup", ["", "seconds"], rows, note)

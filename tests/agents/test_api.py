@@ -48,7 +48,11 @@ def test_from_data_to_actions(tmp_path: Path) -> None:
 
 def test_a_file_of_data_and_nested_settings(tmp_path: Path) -> None:
     corridor().save(tmp_path / "d.npz")
-    settings = {"model": {"params": SMALL}, "learner": {"min_steps": 2, "epochs": 0.01, "batch_size": 8}, "compile": "off"}
+    settings = {
+        "model": {"params": SMALL},
+        "learner": {"min_steps": 2, "epochs": 0.01, "batch_size": 8},
+        "compile": "off",
+    }
     run = qrl.train(tmp_path / "d.npz", out=tmp_path / "run", settings=settings)
     assert run.settings.dataset == str(tmp_path / "d.npz")
     assert not (run.path / "dataset.npz").exists()
@@ -62,7 +66,9 @@ def test_a_file_of_data_and_nested_settings(tmp_path: Path) -> None:
 
 def test_a_config_is_updated_by_settings(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("seed: 7\nlearner: {batch_size: 8, lr: 0.5}\n")
-    run = qrl.train(corridor(), config=str(tmp_path / "c.yaml"), out=tmp_path / "run", settings={**QUICK, "learner.lr": 0.1})
+    run = qrl.train(
+        corridor(), config=str(tmp_path / "c.yaml"), out=tmp_path / "run", settings={**QUICK, "learner.lr": 0.1}
+    )
     assert (run.settings.seed, run.settings.learner.lr, run.settings.learner.batch_size) == (7, 0.1, 32)
 
 

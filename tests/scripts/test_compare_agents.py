@@ -36,15 +36,16 @@ def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
 
 
-def test_an_unreachable_goal(run: Path) -> None:
-    """The task goes from the default start to a goal that it cannot reach, or that few states reach."""
+def test_the_goal_of_the_pictures(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The task goes to the given goal from the start that is farthest from it."""
     truth = ground_truth(load_layout("traps"))
-    unreachable = np.isinf(truth.distances[truth.layout.starts]).all(0)
-    goal = int(np.flatnonzero(unreachable)[0]) if unreachable.any() else int(np.isinf(truth.distances).sum(0).argmax())
+    goal = int(np.isinf(truth.distances).sum(0).argmax())  # unreachable from some states, but from no start
+    longest = int(truth.distances[truth.layout.starts, goal].max())
     assert compare_agents(["r.html", "iqe", "--goal", ",".join(map(str, truth.layout.cells[goal]))]) == 0
     (caption,) = re.findall("<figcaption>(A task [^<]*)", Path("r.html").read_text())
-    expected = "A task with an unreachable goal: failed" if unreachable.any() else "A task with a shortest path of"
-    assert caption.startswith(expected)
+    assert caption.startswith(f"A task with a shortest path of {longest} steps: ")
+    assert compare_agents(["s.html", "iqe", "--goal", "0,0"]) == 2
+    assert "(0, 0) is a wall" in capsys.readouterr().err
 
 
 def test_runs_without_a_layout_get_tables(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,8 +175,7 @@ def test_an_environment_in_the_working_directory(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("my_env.py").write_text(
-        "import gymnasium\n"
-        "gymnasium.register('MyOwnRing-v0', entry_point='tests.agents.goal_envs:Ring')\n"
+        "import gymnasium\ngymnasium.register('MyOwnRing-v0', entry_point='tests.agents.goal_envs:Ring')\n"
     )
     working_directory = str(Path.cwd())
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", working_directory)])

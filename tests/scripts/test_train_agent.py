@@ -185,7 +185,11 @@ def plugin() -> object:
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
     ("name", "head", "message"),
-    [("toy-shape", "Shape", "shape"), ("toy-nan", "NaN", "finite"), ("toy-liar", "Liar", "d(x, z) exceeds d(x, y) + d(y, z)")],
+    [
+        ("toy-shape", "Shape", "shape"),
+        ("toy-nan", "NaN", "finite"),
+        ("toy-liar", "Liar", "d(x, z) exceeds d(x, y) + d(y, z)"),
+    ],
 )
 def test_a_broken_plugin_is_refused_before_the_first_step(
     name: str, head: str, message: str, capsys: pytest.CaptureFixture[str]
@@ -267,7 +271,9 @@ def test_an_interrupt_is_acknowledged_at_once_and_a_second_one_ends_it() -> None
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     assert process.stderr.readline() == "\n"
-    assert process.stderr.readline().strip() == "stopping after this step, with a checkpoint; Ctrl-C again stops at once"
+    assert (
+        process.stderr.readline().strip() == "stopping after this step, with a checkpoint; Ctrl-C again stops at once"
+    )
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -279,12 +285,9 @@ def test_an_interrupt_is_acknowledged_at_once_and_a_second_one_ends_it() -> None
 def test_an_early_interrupt_prints_no_traceback() -> None:
     # Before the interpreter runs the command, Python itself would print one: wait for its first import.
     program = (
-        "import sys\n"
-        "from qrl.scripts.train_agent import main\n"
-        "print('ready', flush=True)\n"
-        "sys.exit(main(sys.argv[1:]))"
+        "import sys\nfrom qrl.scripts.train_agent import main\nprint('ready', flush=True)\nsys.exit(main(sys.argv[1:]))"
     )
-    for delay in (0.0, 0.1, 0.3):
+    for delay in (0.05, 0.15, 0.3):
         process = subprocess.Popen(
             [sys.executable, "-c", program, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -15,15 +15,15 @@ from qrl.agents.evaluation.metrics import CAUSES
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import TablePolicy
 from qrl.agents.planning.rollouts import outcome, play_tasks
+from qrl.agents.scaling import Scaling
 from qrl.common.errors import ConfigError
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError, LayoutError, WorldError
 from qrl.envs.layout import Layout
 from qrl.errors import ShapeError
-from tests.agents.goal_envs import Ring
-from qrl.agents.scaling import Scaling
 from qrl.q_models import LatentQModel
+from tests.agents.goal_envs import Ring
 from tests.agents.runs.running import run_to_end
 from tests.agents.worlds import corridor, ring_data, small_settings, without_layout
 
@@ -232,7 +232,9 @@ def test_mistakes_with_references_and_agents(trained: Path) -> None:
         evaluator.reference("oracle")
     with pytest.raises(ConfigError, match="unknown reference 'oracel'"):
         evaluator.reference("oracel")
-    with pytest.raises(ShapeError, match="takes 18-dimensional observations and has 4 actions, but the dataset has 2 and 3"):
+    with pytest.raises(
+        ShapeError, match="takes 18-dimensional observations and has 4 actions, but the dataset has 2 and 3"
+    ):
         evaluator.agent(qrl.load(trained), "x")
     with pytest.raises(WorldError, match="the paper protocol needs a world"):
         Evaluator(ring_data(), "paper")

@@ -74,9 +74,8 @@ def test_all_pairs_are_walked_from_every_state() -> None:
 
 def test_parts_that_do_not_exist() -> None:
     measurements = Measurements(tasks=None, dataset=corridor(2))
-    assert measurements.all_pairs is measurements.reachable is measurements.seen is None
-    assert measurements.unseen is measurements.unreachable is measurements.axioms is None
-    assert measurements.unreachable_tasks is None
+    for part in ("all_pairs", "reachable", "seen", "unseen", "unreachable", "axioms", "unreachable_tasks"):
+        assert getattr(measurements, part) is None, part
 
 
 def test_tasks_by_distance() -> None:

@@ -133,9 +133,10 @@ def test_a_metric_of_a_plugin_shows_up_everywhere(toy_metric: Metric, trained: P
     evaluation = opened.evaluate(evaluator)
     assert evaluation["toy.wins"] == 12.5
     assert json.loads(evaluation.to_json())["toy"] == {"wins": 12.5}
-    assert any(line.split() == ["toy", "wins", "12.5", "12.5"] for line in text_table(
-        [evaluation.results, evaluation.references[0]]
-    ).splitlines())
+    assert any(
+        line.split() == ["toy", "wins", "12.5", "12.5"]
+        for line in text_table([evaluation.results, evaluation.references[0]]).splitlines()
+    )
     assert "\n  toy.wins " in keys_help()
     assert "how often the toy wins" in keys_help()
     subject = opened.subject(evaluator)

@@ -79,5 +79,5 @@ def test_success_by_distance_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pictures, "save_figure", lambda figure, path: saved.append(figure))
     pictures.success_picture(results, "unused.png")
     for line, result in zip(saved[0].axes[0].lines, results, strict=True):
-        assert list(line.get_ydata()) == [row["success_rate"] for row in result.success_by_distance]
+        assert np.asarray(line.get_ydata()).tolist() == [row["success_rate"] for row in result.success_by_distance]
         assert str(line.get_label()).startswith(f"{result.name} ({result.success_rate:.3f})")

@@ -6,6 +6,8 @@ from pathlib import Path
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.evaluation.report import write_report
 from qrl.agents.evaluation.trained_agent import TrainedAgent
+from qrl.envs.dataset import Dataset
+from qrl.envs.layout import Layout
 from tests.agents.worlds import without_layout
 
 
@@ -39,3 +41,12 @@ def test_without_a_layout_there_are_tables_only(trained: Path, tmp_path: Path) -
     assert "<td>triangle violations</td><td>0.0000</td>" in page
     assert "success rate" not in page
     assert "Learned distances" in page
+
+
+def test_a_task_with_an_unreachable_goal(trained: Path, tmp_path: Path) -> None:
+    agent = TrainedAgent.open(trained)
+    layout = Layout("########\n#S.G#..#\n########")
+    evaluator = Evaluator(Dataset.from_arrays(layout.observations[:3], [1, 1], [2], num_actions=4, layout=layout))
+    subject = evaluator.agent(agent.agent, "iqe")
+    write_report(tmp_path / "r.html", [agent], evaluator, [subject], [evaluator.score(subject)], goal=(5, 1))
+    assert "<figcaption>A task with an unreachable goal: failed (" in (tmp_path / "r.html").read_text()

@@ -93,8 +93,10 @@ def test_a_step_equals_the_naive_step(
             torch.testing.assert_close(parameter[moved], expected[moved], **close)
             torch.testing.assert_close(averaged[moved], expected_average[moved], **close)
         for fast_model, naive_model in ((fast.model, naive.model), (fast.target, naive.target)):
-            for (key, buffer), expected in zip(fast_model.named_buffers(), naive_model.buffers(), strict=True):
-                torch.testing.assert_close(buffer, expected, rtol=1e-9, atol=1e-12, msg=f"buffer {key}, step {step}")
+            for (key, buffer), expected_buffer in zip(fast_model.named_buffers(), naive_model.buffers(), strict=True):
+                torch.testing.assert_close(
+                    buffer, expected_buffer, rtol=1e-9, atol=1e-12, msg=f"buffer {key}, step {step}"
+                )
         with torch.no_grad():  # rounding that Adam has amplified must not add up over the steps
             for fast_model, naive_model in ((fast.model, naive.model), (fast.target, naive.target)):
                 for parameter, expected in zip(fast_model.parameters(), naive_model.parameters(), strict=True):

@@ -1,6 +1,8 @@
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from qrl.agents.runs import dry_run as module
 from qrl.agents.runs.dry_run import dry_run, estimated_seconds
@@ -17,6 +19,7 @@ def test_what_a_dry_run_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     text = dry_run(run)
     model = run.trainer.learner.model
     head = model.head
+    assert isinstance(head, torch.nn.Module)
     assert text.startswith(dump_yaml(run.settings.model_dump()))
     lines = dict(line.split(maxsplit=1) for line in text.splitlines()[-5:])
     assert lines["data"] == repr(run.dataset)
@@ -31,5 +34,5 @@ def test_what_a_dry_run_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_time_is_that_of_all_steps_and_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run.prepare(small_settings(evaluate_every=7))
     clock = iter([100.0, 103.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     assert estimated_seconds(run, 2.0) == 20 * 2 + 3 * 3  # evaluations at steps 7, 14 and 20

@@ -58,7 +58,7 @@ def test_a_complete_run_can_be_extended(make_settings: object, tmp_path: Path) -
     run = Run.resume(path, LONGER)
     assert run.trainer.learner.num_steps == 40
     more = finish(run)
-    assert [row["step"] for row in more][0] == 21
+    assert more[0]["step"] == 21
     assert more[-1]["step"] == 40
     for row in more:
         assert row["lr"] == pytest.approx(lr * 0.5 * (1 + math.cos(math.pi * (row["step"] - 1) / 40)))

@@ -10,7 +10,10 @@ from qrl.common.locks import locked
 
 def test_a_folder_is_locked_once(tmp_path: Path) -> None:
     with locked(tmp_path / "new", ConfigError):
-        with pytest.raises(ConfigError, match="new is in use by another process"), locked(tmp_path / "new", ConfigError):
+        with (
+            pytest.raises(ConfigError, match="new is in use by another process"),
+            locked(tmp_path / "new", ConfigError),
+        ):
             pass
         with locked(tmp_path / "other", ConfigError):
             pass

@@ -1,0 +1,100 @@
+"""Runs made by release 0.1 (`tests/data/release-0.1`) load, evaluate to the same numbers and resume bit-exactly.
+
+`agent` and `stopped` have the same settings; `stopped` was interrupted halfway. `own` collected its data itself.
+"""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import qrl
+from qrl.agents.evaluation.graph_scores import score_pairs
+from qrl.agents.runs.run import Run
+from qrl.scripts.evaluate_planning import main as evaluate_planning
+from qrl.scripts.train_agent import main as train_agent
+
+RELEASE = Path(__file__).parents[1] / "data" / "release-0.1"
+DOORS, GRAPH = RELEASE / "doors.npz", RELEASE / "graph.npz"
+
+
+def old_run(name: str, folder: Path) -> Path:
+    return Path(shutil.copytree(RELEASE / name, folder / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("agent", "train-agent"), ("own", "train-agent"), ("stopped", "train-agent"), ("graph", "train-graph")],
+)
+def test_the_command_is_inferred(name: str, command: str) -> None:
+    run = Run.open(RELEASE / name)
+    assert run.problem.command == command
+    assert run.num_steps == 40
+    assert run.load_agent()[1].step == (20 if name == "stopped" else 40)
+
+
+def assert_same(value: Any, expected: Any, key: str = "") -> None:
+    """Every number of the old JSON that the new one still has is the same."""
+    if expected is None and isinstance(value, dict):  # a group that does not exist: null, now a group of null
+        for inner in value:
+            assert_same(value[inner], None, f"{key}.{inner}")
+    elif isinstance(expected, dict):
+        assert isinstance(value, dict), key
+        for inner in expected.keys() & value.keys():
+            assert_same(value[inner], expected[inner], f"{key}.{inner}")
+    elif isinstance(expected, list):
+        assert len(value) == len(expected), key
+        for index, pair in enumerate(zip(value, expected, strict=True)):
+            assert_same(*pair, f"{key}[{index}]")
+    elif isinstance(expected, float):
+        assert value == pytest.approx(expected, rel=1e-4, abs=1e-5), key
+    else:
+        assert value == expected, key
+
+
+def test_an_agent_evaluates_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = old_run("agent", tmp_path)
+    assert evaluate_planning([str(run), "--dataset", str(DOORS), "--json", str(tmp_path / "new.json")]) == 0
+    new, old = (json.loads(path.read_text()) for path in (tmp_path / "new.json", RELEASE / "agent.json"))
+    for key in ("dataset", "run"):  # descriptions and paths
+        old.pop(key)
+    assert {"success_rate", "failures", "distances", "axioms", "references", "step"} <= old.keys() & new.keys()
+    assert old["distances"].keys() <= new["distances"].keys()
+    assert old["axioms"].keys() == new["axioms"].keys()
+    assert_same(new, old)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_with_its_own_data() -> None:
+    evaluation = qrl.evaluate(RELEASE / "own")
+    complete = json.loads((RELEASE / "own" / "COMPLETE").read_text())
+    assert evaluation.notices == []
+    assert evaluation.success_rate == pytest.approx(complete["success_rate"])
+    assert evaluation["distances.reachable.absolute_error"] == pytest.approx(complete["absolute_error"], rel=1e-4)
+    observations = Run.open(RELEASE / "own").dataset.observations
+    assert qrl.load(RELEASE / "own").steps_to_goal(observations[0], observations[5]).shape == (4,)
+
+
+def test_a_graph_scores_the_same(tmp_path: Path) -> None:
+    run = Run.resume(old_run("graph", tmp_path), {"dataset": str(GRAPH)})
+    learner = run.trainer.learner
+    scores = score_pairs(learner.model, learner.observations, run.dataset.validation)
+    complete = json.loads((RELEASE / "graph" / "COMPLETE").read_text())
+    assert {key: complete[key] for key in scores if math.isfinite(scores[key])} == pytest.approx(scores, rel=1e-4)
+
+
+def test_a_stopped_run_resumes_bit_exactly(tmp_path: Path) -> None:
+    run = old_run("stopped", tmp_path)
+    assert train_agent(["--resume", str(run), f"dataset={DOORS}"]) == 0
+    resumed, expected = (load_file(path / "checkpoint.safetensors") for path in (run, RELEASE / "agent"))
+    assert resumed.keys() == expected.keys()
+    for key, tensor in expected.items():
+        assert torch.equal(resumed[key], tensor), key
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["command"] == "train-agent"  # recorded from now on
+    assert "extensions" not in facts
