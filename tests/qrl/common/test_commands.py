@@ -13,13 +13,19 @@ from qrl.common.errors import ConfigError
 from qrl.envs.collector import CollectorSettings
 
 
-def test_a_closed_pipe_ends_a_command_quietly() -> None:
+@pytest.mark.parametrize("length", [1, 100_000])  # written at the end of the command, or before
+def test_a_closed_pipe_ends_a_command_quietly(length: int) -> None:
     """As in `list-models | head -1`: no traceback."""
-    program = Path(sys.executable).with_name("list-models")
+    program = (
+        "import sys; from qrl.common.commands import command\n"
+        f"sys.exit(command(lambda argv: print('x' * {length}))([]))"
+    )
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
-        run = subprocess.run([program], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run(
+            [sys.executable, "-c", program], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert (run.returncode, run.stderr) == (141, "")
 
 
