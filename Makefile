@@ -23,7 +23,7 @@ demo: $(INSTALLED)
 	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

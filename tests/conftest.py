@@ -15,6 +15,11 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # human rendering without a s
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest test first, so that parallel workers finish together."""
+    items.sort(key=lambda item: item.path.name != "test_readme.py")
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A short run on `traps`, where some goals are unreachable from some states. Read-only."""
