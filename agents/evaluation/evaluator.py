@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qrl.agents.evaluation.measurements import Measurements, Tasks, distance_ranges
+from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
 from qrl.agents.evaluation.results import REFERENCES, Evaluation, ProtocolName, Results, Row
 from qrl.agents.evaluation.statistics import wilson_interval
@@ -180,7 +180,6 @@ class Evaluator:
             max_steps=self.max_steps,
         )
         ranges = [] if self.truth is None else distance_ranges(self.truth)
-        planned = [] if tasks is None or tasks.exact is None else [(ends, tasks.between(*ends)) for ends in ranges]
         estimates = measurements.reachable
         compared = [] if estimates is None else [(ends, estimates.between(*ends)) for ends in ranges]
         sampled = tasks is not None and self.protocol == "paper"
@@ -191,11 +190,8 @@ class Evaluator:
             seed=self.seed,
             values={metric.key: _value(metric, measurements) for metric in METRICS},
             success_interval=wilson_interval(int(tasks.success.sum()), len(tasks)) if tasks and sampled else None,
-            success_by_distance=[
-                _row(ends, [metric for metric in TASKS if metric.key in ("tasks", "success_rate")], part)
-                for ends, part in planned
-                if len(part)
-            ],
+            success_by_distance=_success_rows(tasks, ranges),
+            all_pairs_by_distance=_success_rows(measurements.all_pairs, ranges),
             errors_by_distance=[_row(ends, ERRORS, part) for ends, part in compared],
         )
 
@@ -287,8 +283,17 @@ def _value(metric: Metric, part: object) -> Value:
     return value if value is None or metric.digits else int(value)  # digits 0: a count
 
 
-def _row(ends: tuple[int, int], metrics: list[Metric], part: object) -> Row:
+def _row(ends: Range, metrics: list[Metric], part: object) -> Row:
     return {"low": ends[0], "high": ends[1], **{metric.key: _value(metric, part) for metric in metrics}}
+
+
+def _success_rows(tasks: Tasks | None, ranges: list[Range]) -> list[Row]:
+    """Number of tasks and success rate by exact distance."""
+    if tasks is None or tasks.exact is None:
+        return []
+    metrics = [metric for metric in TASKS if metric.key in ("tasks", "success_rate")]
+    parts = [(ends, tasks.between(*ends)) for ends in ranges]
+    return [_row(ends, metrics, part) for ends, part in parts if len(part)]
 
 
 def _axiom_notices(subject: Subject, results: Results) -> list[str]:

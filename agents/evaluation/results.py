@@ -26,6 +26,7 @@ _OTHER_KEYS = {
     "seed": "of sampled tasks, ties and random actions",
     "success_interval": "95 % Wilson interval of the success rate, where tasks are a sample",
     "success_by_distance": "tasks and success_rate by exact distance, from low to high",
+    "all_pairs.success_by_distance": "the same for all pairs of states",
     "distances.by_distance": "the keys of distances.reachable by exact distance, from low to high",
     "run": "folder of the training run",
     "model": "registered name of the model",
@@ -49,7 +50,17 @@ class Results:
     values: dict[str, Value]
     success_interval: tuple[float, float] | None = None
     success_by_distance: list[Row] = field(default_factory=list)
+    all_pairs_by_distance: list[Row] = field(default_factory=list)
     errors_by_distance: list[Row] = field(default_factory=list)
+
+    @property
+    def tables(self) -> dict[str, list[Row]]:
+        """The tables by exact distance, by their keys in the JSON."""
+        return {
+            "success_by_distance": self.success_by_distance,
+            "all_pairs.success_by_distance": self.all_pairs_by_distance,
+            "distances.by_distance": self.errors_by_distance,
+        }
 
     def __getitem__(self, key: str) -> Value:
         return self.values[key]
@@ -61,10 +72,7 @@ class Results:
     def scalars(self) -> dict[str, float]:
         """Every value that exists, by its key; those of ranges as key.LOW-HIGH.metric."""
         scalars = dict(self.values)
-        for table, rows in (
-            ("success_by_distance", self.success_by_distance),
-            ("distances.by_distance", self.errors_by_distance),
-        ):
+        for table, rows in self.tables.items():
             for row in rows:
                 own = {key: value for key, value in row.items() if key not in ("low", "high")}
                 scalars |= {f"{table}.{row['low']}-{row['high']}.{key}": value for key, value in own.items()}
@@ -79,11 +87,9 @@ class Results:
             "seed": self.seed,
             **self.values,
             "success_interval": self.success_interval,
-            "success_by_distance": self.success_by_distance,
+            **{key: rows for key, rows in self.tables.items() if rows or key == "success_by_distance"},
         }
-        if self.errors_by_distance:
-            values["distances.by_distance"] = self.errors_by_distance
-        return nest(values)
+        return {key: _group(value) for key, value in nest(values).items()}
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,14 @@ class Evaluation:
         origin = {key: value for key, value in vars(self).items() if key not in ("results", "references")}
         references = {results.name: results.as_dict() for results in self.references}
         return json.dumps(_finite(self.results.as_dict() | origin | {"references": references}), indent=2)
+
+
+def _group(value: Any) -> Any:
+    """A group of keys, or None where none of its values exists."""
+    if not isinstance(value, dict):
+        return value
+    groups = {key: _group(inner) for key, inner in value.items()}
+    return None if all(inner is None for inner in groups.values()) else groups
 
 
 def _finite(value: Any) -> Any:

@@ -15,10 +15,7 @@ import pytest
     ],
 )
 def test_either_order_of_imports(imports: str) -> None:
-    program = (
-        f"import sys; {imports}\n"
-        "print(gymnasium.make('qrl.envs:qrl/OneWayDoors-v0', layout='corridor').spec.id)"
-    )
+    program = f"import sys; {imports}\nprint(gymnasium.make('qrl.envs:qrl/OneWayDoors-v0', layout='corridor').spec.id)"
     run = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert run.stdout == "qrl/OneWayDoors-v0\n", run.stderr
 
