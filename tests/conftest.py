@@ -1,6 +1,7 @@
 """Settings of the whole suite, and trained runs for tests that only read one."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in Run.start(small_settings(path, collector={"layout": "traps"}, learner=learner, **often)).train():
         pass
     return path
+
+
+@pytest.fixture
+def restored_registry() -> Iterator[None]:
+    """Forget what a test registers."""
+    from qrl import registry
+
+    registry.list_q_models()
+    before = dict(registry._registrations)
+    yield
+    registry._registrations.clear()
+    registry._registrations.update(before)

@@ -9,6 +9,8 @@ from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
 from qrl.common.settings import merge
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
+from qrl.envs.ground_truth import ground_truth
+from qrl.envs.layout import load_layout
 
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 
@@ -59,3 +61,18 @@ def graph_settings(run: Path | None = None, **changes: Any) -> GraphTrainSetting
         "learner": {"batch_size": 64, "epochs": 0.01, "min_steps": 20, "lr": 1e-2},
     }
     return GraphTrainSettings.from_values(short_run(run, values, changes), "test")
+
+
+def every_transition(name: str) -> Dataset:
+    """All transitions of a layout, each as an episode of its own."""
+    layout = load_layout(name)
+    transitions = ground_truth(layout).transitions
+    states, actions = transitions.shape
+    ends = np.stack([np.repeat(np.arange(states), actions), transitions.ravel()], 1)
+    return Dataset.from_arrays(
+        layout.observations[ends.ravel()],
+        np.tile(np.arange(actions), states),
+        np.ones(len(ends), int),
+        num_actions=actions,
+        layout=layout,
+    )

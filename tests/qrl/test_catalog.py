@@ -1,21 +1,12 @@
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from qrl import list_q_models, register_head, registry
+from qrl import register_head
 from qrl.catalog import count_parameters, describe_model, table_of_models
 from qrl.heads import Head
 
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    list_q_models()
-    before = dict(registry._registrations)
-    yield
-    registry._registrations.clear()
-    registry._registrations.update(before)
+pytestmark = pytest.mark.usefixtures("restored_registry")
 
 
 class Shifted(Head):

@@ -18,13 +18,8 @@ SPEC = QModelSpec(observation_dim=3, num_actions=2, discount=0.9)
 
 
 @pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    """Restore the registry."""
-    list_q_models()
-    before = dict(registry._registrations)
+def _forgotten(restored_registry: None) -> Iterator[None]:
     yield
-    registry._registrations.clear()
-    registry._registrations.update(before)
     for name in ("good_plugin", "bad_plugin", "greedy_plugin"):
         sys.modules.pop(name, None)
 

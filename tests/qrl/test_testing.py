@@ -1,25 +1,18 @@
 """The contract checks find every breach and name the broken point of the contract."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
+from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model
 from qrl.errors import ContractError
 from qrl.heads import Euclidean, Head
 from qrl.q_models import LatentQModel, QModel
 from qrl.testing import SPEC, check_q_model, quick_check
 
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    before = dict(registry._registrations)
-    yield
-    registry._registrations.clear()
-    registry._registrations.update(before)
+pytestmark = pytest.mark.usefixtures("restored_registry")
 
 
 class Sound(LatentQModel):

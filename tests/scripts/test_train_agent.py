@@ -17,7 +17,7 @@ import torch
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
-from qrl.registry import _registrations, list_q_models
+from qrl.registry import list_q_models
 from qrl.scripts import _training
 from qrl.scripts.train_agent import main as train_agent
 from tests.agents.runs.running import logged_rows
@@ -174,14 +174,11 @@ class Fine(Toy):
 
 
 @pytest.fixture
-def plugin() -> object:
+def plugin(restored_registry: None) -> Iterator[None]:
     """A module of heads in the working directory, forgotten afterwards."""
-    before = dict(_registrations)
     Path("toy_heads.py").write_text(HEADS)
     yield
     sys.modules.pop("toy_heads", None)
-    _registrations.clear()
-    _registrations.update(before)
 
 
 @pytest.mark.usefixtures("plugin")

@@ -12,11 +12,10 @@ from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner, PairTriplets, mbold_loss, mbold_targets
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
 from qrl.agents.planning.planner import all_steps_to_goal
-from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from tests.agents.learners.tables import Table, ids
-from tests.agents.worlds import corridor
+from tests.agents.worlds import corridor, every_transition
 
 SPEC = QModelSpec(observation_dim=1, num_actions=2, discount=0.9)
 
@@ -115,18 +114,9 @@ def test_weights_stay_within_their_constraints() -> None:
 
 @pytest.mark.parametrize("goal_kind", ["state-action", "state"])
 def test_tabular_learning_converges_to_the_exact_distances(goal_kind: Literal["state", "state-action"]) -> None:
-    layout = load_layout("corridor")
-    truth = ground_truth(layout)
+    dataset = every_transition("corridor")
+    truth = ground_truth(load_layout("corridor"))
     states, actions = truth.transitions.shape
-    # Every transition of the world, as an episode of its own.
-    ends = np.stack([np.repeat(np.arange(states), actions), truth.transitions.ravel()], 1)
-    dataset = Dataset.from_arrays(
-        layout.observations[ends.ravel()],
-        np.tile(np.arange(actions), states),
-        np.ones(len(ends), int),
-        num_actions=actions,
-        layout=layout,
-    )
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
     goals = GoalSettings(current=0.1, future=0.1, random=0.8)
     settings = MboldSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals, epochs=1, min_steps=1200)

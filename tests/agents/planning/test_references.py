@@ -7,7 +7,7 @@ from qrl.agents.planning.references import empirical_steps, oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
-from tests.agents.worlds import corridor
+from tests.agents.worlds import corridor, every_transition
 
 
 def chain(actions: list[int], lengths: list[int], states: list[int], num_actions: int = 2) -> Dataset:
@@ -58,15 +58,5 @@ def test_against_breadth_first_search(layout: str) -> None:
 
 
 def test_with_every_transition_seen_the_graph_is_exact() -> None:
-    layout = load_layout("traps")
-    truth = ground_truth(layout)
-    states, actions = truth.transitions.shape
-    ends = np.stack([np.repeat(np.arange(states), actions), truth.transitions.ravel()], 1)
-    dataset = Dataset.from_arrays(
-        layout.observations[ends.ravel()],
-        np.tile(np.arange(actions), states),
-        np.ones(len(ends), int),
-        num_actions=actions,
-        layout=layout,
-    )
-    np.testing.assert_array_equal(empirical_steps(dataset), oracle_steps(truth))
+    truth = ground_truth(load_layout("traps"))
+    np.testing.assert_array_equal(empirical_steps(every_transition("traps")), oracle_steps(truth))
