@@ -42,7 +42,7 @@ def train(
     settings: more keys of train-agent, nested or dotted, such as {"learner.lr": 3e-4, "seed": 1}.
     force: delete the run that is in the folder. init: a run to start from.
 
-    To own the training loop, iterate over `qrl.Run.start(settings).train()`.
+    To own the training loop, iterate over `qrl.Run.start(qrl.TrainSettings(...)).train()`.
     """
     if learner not in LEARNERS:
         raise ConfigError(unknown_name("learner", learner, LEARNERS))
@@ -71,11 +71,15 @@ def evaluate(
     """Score a run of train-agent beside the references, as evaluate-planning does.
 
     checkpoint: one that the run kept, instead of its last. dataset: data to evaluate on, instead of the run's own.
-    env: a gymnasium environment to plan in. The other arguments are those of `Evaluator`.
+    env: a gymnasium environment to plan in, or its ID. The other arguments are those of `Evaluator`.
     """
     from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.trained_agent import TrainedAgent
 
+    if isinstance(env, str):
+        from qrl.agents.planning.rollouts import open_env
+
+        env = open_env(env)
     trained = TrainedAgent.open(run, checkpoint, dataset, seed)
     return trained.evaluate(Evaluator(trained.dataset, protocol, episodes, seed, env))
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from qrl.agents.api import collect, evaluate, load, train
     from qrl.agents.evaluation.metrics import register_metric
     from qrl.agents.runs.run import Run
+    from qrl.agents.runs.settings import TrainSettings
     from qrl.registry import list_q_models, make_q_model, register_head, register_q_model
     from qrl.spec import QModelSpec
 
@@ -14,6 +15,7 @@ __version__ = "0.2.0"
 __all__ = [
     "QModelSpec",
     "Run",
+    "TrainSettings",
     "__version__",
     "collect",
     "evaluate",
@@ -30,6 +32,7 @@ _HOMES = {
     "qrl.agents.api": ("collect", "evaluate", "load", "train"),
     "qrl.agents.evaluation.metrics": ("register_metric",),
     "qrl.agents.runs.run": ("Run",),
+    "qrl.agents.runs.settings": ("TrainSettings",),
     "qrl.registry": ("list_q_models", "make_q_model", "register_head", "register_q_model"),
     "qrl.spec": ("QModelSpec",),
 }

@@ -27,7 +27,7 @@ def training_command(problem: "Problem", description: str | None, argv: Sequence
     if args.resume is not None:
         run = Run.resume(args.resume, _changes(problem, args), problem.command)
     else:
-        settings = problem.settings.load(args.config, args.overrides)
+        settings = problem.settings_type.load(args.config, args.overrides)
         if args.dry_run:
             from qrl.agents.runs.dry_run import dry_run
 
@@ -54,7 +54,7 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
     add("--dry-run", action="store_true", help="show what would be trained and how long it would take")
     add("--force", action="store_true", help="delete the run that is in the folder")
     add_plugin_argument(parser, argv)
-    add_settings_arguments(parser, problem.settings)
+    add_settings_arguments(parser, problem.settings_type)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
     parser.epilog = (
         f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{help_lines(scored)}"
@@ -70,7 +70,7 @@ def _changes(problem: "Problem", args: Namespace) -> dict[str, Any]:
         return {}
     from qrl.agents.runs.model import resolve
 
-    settings = problem.settings.load(args.config, args.overrides)
+    settings = problem.settings_type.load(args.config, args.overrides)
     return _chosen(resolve(settings).model_dump(), settings.model_dump(exclude_unset=True))
 
 

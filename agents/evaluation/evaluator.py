@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
-from qrl.agents.evaluation.results import REFERENCES, Evaluation, ProtocolName, Results, Row
+from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import (
@@ -199,9 +200,9 @@ class Evaluator:
         self, subject: Subject, *, references: bool = True, notices: list[str] | None = None, **origin: object
     ) -> Evaluation:
         """The results of a subject and of the references; `origin` are the keys of `Evaluation` about its run."""
-        results = self.score(subject)
         others = [other for other in self.references() if other.name != subject.name] if references else []
-        scores = [self.score(other) for other in others]
+        planners = tqdm([subject, *others], desc="evaluating", unit=" planners", delay=5, disable=None, leave=False)
+        results, *scores = [self.score(planner) for planner in planners]
         return Evaluation(
             results,
             scores,
@@ -283,15 +284,15 @@ def _value(metric: Metric, part: object) -> Value:
     return value if value is None or metric.digits else int(value)  # digits 0: a count
 
 
-def _row(ends: Range, metrics: list[Metric], part: object) -> Row:
+def _row(ends: Range, metrics: list[Metric], part: object) -> DistanceRow:
     return {"low": ends[0], "high": ends[1], **{metric.key: _value(metric, part) for metric in metrics}}
 
 
-def _success_rows(tasks: Tasks | None, ranges: list[Range]) -> list[Row]:
+def _success_rows(tasks: Tasks | None, ranges: list[Range]) -> list[DistanceRow]:
     """Number of tasks and success rate by exact distance."""
     if tasks is None or tasks.exact is None:
         return []
-    metrics = [metric for metric in TASKS if metric.key in ("tasks", "success_rate")]
+    metrics = [metric for metric in TASKS if metric.by_distance]
     parts = [(ends, tasks.between(*ends)) for ends in ranges]
     return [_row(ends, metrics, part) for ends, part in parts if len(part)]
 

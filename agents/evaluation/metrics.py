@@ -4,8 +4,9 @@ To add a metric, add a line to the table below or, in a plugin, decorate a funct
 imports torch, so that --help answers at once.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Metric:
     key: its place in the JSON, dotted. title: its row in tables; without one it is not shown there.
     column: its name in metrics.csv, TensorBoard during training and the columns of a study, if it has one.
     headline: shown in the tables of a study. in_training: computed at every evaluation during training.
+    by_distance: shown in the table by exact distance.
     """
 
     key: str
@@ -38,6 +40,7 @@ class Metric:
     column: str | None = None
     headline: bool = False
     in_training: bool = False
+    by_distance: bool = False
 
 
 def _of_tasks(compute: Callable[["Tasks"], Any]) -> Callable[["Tasks"], Value]:
@@ -71,14 +74,14 @@ def _failed(cause: str) -> Callable[["Tasks"], Value]:
 
 TASKS = [  # of a set of tasks: `Tasks`
     Metric("success_rate", "success rate", "fraction of tasks that reach the goal",
-           _of_tasks(lambda tasks: tasks.success.mean()), 3, True),
+           _of_tasks(lambda tasks: tasks.success.mean()), 3, True, by_distance=True),
     Metric("spl", "SPL",
            "success weighted by exact distance / steps taken: 1 if every goal is reached by a shortest path",
            _spl, 3, True),
     Metric("excess_steps", "excess steps of successes", "steps beyond the exact distance, mean over successes",
            _excess_steps, 2, False),
     Metric("tasks", "tasks", "number of tasks; in a layout, all have reachable goals",
-           _of_tasks(len), 0),
+           _of_tasks(len), 0, by_distance=True),
     Metric("failures.blocked", "  failed: blocked", "tasks that push against a wall or door for ever",
            _failed("blocked"), 0, False),
     Metric("failures.loop", "  failed: loop", "tasks that walk in a circle", _failed("loop"), 0, False),
@@ -90,9 +93,9 @@ TASKS = [  # of a set of tasks: `Tasks`
 ERRORS = [  # of a set of (state, action, goal): `Estimates`
     Metric("pairs", "pairs", "number of (state, action, goal)", len, 0),
     Metric("signed_error", "estimate - exact", "mean of learned - exact steps to the goal",
-           lambda pairs: _mean(pairs.error), 2),
+           lambda pairs: _mean(pairs.error), 2, by_distance=True),
     Metric("absolute_error", "|estimate - exact|", "mean of |learned - exact| steps to the goal",
-           lambda pairs: _mean(np.abs(pairs.error)), 2, False),
+           lambda pairs: _mean(np.abs(pairs.error)), 2, False, by_distance=True),
     Metric("spearman", "rank correlation (Spearman)",
            "rank correlation of learned and exact steps; infinite estimates rank last", _spearman, 3, True),
     Metric("underestimated", "underestimated by more than 1",
@@ -189,26 +192,82 @@ METRICS = [
 ]  # fmt: skip
 
 
-def register_metric(
-    key: str, *, title: str, help: str, digits: int = 3, higher_is_better: bool | None = None
-) -> Callable[[Callable[["Measurements"], Value]], Callable[["Measurements"], Value]]:
-    """Register `function(measurements) -> float | None` as a metric of every evaluation and study."""
+RESERVED = {  # keys of the JSON beside the metrics, with their meaning
+    "name": "what was evaluated",
+    "protocol": "paper (sampled tasks, stepped in the environment) or exhaustive (all tasks)",
+    "max_steps": "steps allowed per task",
+    "seed": "of sampled tasks, ties and random actions",
+    "success_interval": "95 % Wilson interval of the success rate, where tasks are a sample",
+    "success_by_distance": "tasks and success_rate by exact distance, from low to high",
+    "all_pairs.success_by_distance": "the same for all pairs of states",
+    "distances.by_distance": "the keys of distances.reachable by exact distance, from low to high",
+    "run": "folder of the training run",
+    "model": "registered name of the model",
+    "step": "training step of the checkpoint",
+    "complete": "whether the run was trained to its end",
+    "dataset": "description of the dataset",
+    "dataset_hash": "its content hash",
+    "notices": "what a reader of the numbers should know",
+    "references": "all these keys for oracle, random and empirical-graph",
+}
 
-    def decorate(compute: Callable[["Measurements"], Value]) -> Callable[["Measurements"], Value]:
-        known = {metric.key: metric for metric in METRICS}
-        again = key in known and known[key].compute.__qualname__ == compute.__qualname__
-        if key in known and not again:
-            raise ConfigError(f"the metric {key!r} exists already; choose another key")
-        metric = Metric(
-            key, title, help, compute, digits, higher_is_better, column=key.replace(".", "_"), headline=True
-        )
+Compute = Callable[["Measurements"], Value]
+
+
+def register_metric(
+    key: str,
+    *,
+    title: str,
+    help: str,
+    digits: int = 3,
+    higher_is_better: bool | None = None,
+    in_training: bool = False,
+) -> Callable[[Compute], Compute]:
+    """Register `function(measurements) -> float | None` as a metric of every evaluation and study.
+
+    in_training: also compute it at every evaluation during training.
+    """
+
+    def decorate(compute: Compute) -> Compute:
+        again = [metric for metric in METRICS if metric.key == key and _same_function(metric.compute, compute)]
+        _check_key(key, [metric for metric in METRICS if metric not in again])
+        metric = Metric(key, title, help, _named(key, compute), digits, higher_is_better, key.replace(".", "_"))
+        metric = replace(metric, headline=True, in_training=in_training)
         if again:  # the same function defined again, as when a notebook's cell is run twice
-            METRICS[METRICS.index(known[key])] = metric
+            METRICS[METRICS.index(again[0])] = metric
         else:
             METRICS.append(metric)
         return compute
 
     return decorate
+
+
+def _same_function(registered: Callable[..., Any], function: Callable[..., Any]) -> bool:
+    original = getattr(registered, "__wrapped__", registered)
+    return (original.__module__, original.__qualname__) == (function.__module__, function.__qualname__)
+
+
+def _check_key(key: str, others: Sequence[Metric]) -> None:
+    """Refuse a key that would hide another one in the JSON, or a column of a study."""
+    for known in (*RESERVED, *(metric.key for metric in others)):
+        if key == known or known.startswith(f"{key}.") or key.startswith(f"{known}."):
+            raise ConfigError(f"the metric {key!r} collides with the key {known!r}; choose another key")
+    if key.replace(".", "_") in {metric.column for metric in others}:
+        raise ConfigError(f"the metric {key!r} has the same column as another metric; choose another key")
+
+
+def _named(key: str, compute: Compute) -> Compute:
+    """Let an error in a plugin's metric name the metric."""
+
+    @functools.wraps(compute)
+    def measured(measurements: "Measurements") -> Value:
+        try:
+            value = compute(measurements)
+            return None if value is None else float(value)
+        except Exception as error:
+            raise ConfigError(f"the metric {key!r} failed: {type(error).__name__}: {error}") from error
+
+    return measured
 
 
 def columns(metrics: Sequence[Metric]) -> dict[str, Metric]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
 from qrl.agents.evaluation.measurements import reachable_goals, seen_goals
-from qrl.agents.evaluation.results import PICTURES, REFERENCES, Evaluation, Results, Row
+from qrl.agents.evaluation.results import PICTURES, REFERENCES, DistanceRow, Evaluation, Results
 from qrl.agents.planning.planner import Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
@@ -194,7 +194,7 @@ def success_picture(results: Sequence[Results], path: str | Path) -> None:
     save_figure(figure, path)
 
 
-def _middle(row: Row) -> float:
+def _middle(row: DistanceRow) -> float:
     low, high = row["low"], row["high"]
     assert low is not None
     assert high is not None

@@ -131,7 +131,8 @@ def _settings(evaluator: Evaluator, agents: Sequence[TrainedAgent]) -> list[str]
         f"<p>{protocol}seed {evaluator.seed}. For each run: all settings of training, then where it comes from.</p>",
     ]
     for trained in agents:
-        settings = f"{read_text(trained.run.config)}\n{read_text(trained.run.facts)}"
+        files = (trained.run.config, trained.run.record.path)
+        settings = "\n".join(read_text(path) for path in files if path.is_file())
         parts.append(f"<details><summary>{_escape(trained.name)}</summary><pre>{_escape(settings)}</pre></details>")
     return parts
 

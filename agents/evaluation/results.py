@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from qrl.agents.evaluation.metrics import METRICS, Value, columns, help_lines
+from qrl.agents.evaluation.metrics import METRICS, RESERVED, Value, columns, help_lines
 from qrl.common.nesting import nest
 
 ProtocolName = Literal["paper", "exhaustive"]
@@ -17,26 +17,7 @@ REFERENCES = {
     "empirical-graph": "plans by shortest paths over the transitions in the data: memory without generalization",
 }
 
-Row = dict[str, Value]  # of a table by distance: low, high, and values by metric
-
-_OTHER_KEYS = {
-    "name": "what was evaluated",
-    "protocol": "paper (sampled tasks, stepped in the environment) or exhaustive (all tasks)",
-    "max_steps": "steps allowed per task",
-    "seed": "of sampled tasks, ties and random actions",
-    "success_interval": "95 % Wilson interval of the success rate, where tasks are a sample",
-    "success_by_distance": "tasks and success_rate by exact distance, from low to high",
-    "all_pairs.success_by_distance": "the same for all pairs of states",
-    "distances.by_distance": "the keys of distances.reachable by exact distance, from low to high",
-    "run": "folder of the training run",
-    "model": "registered name of the model",
-    "step": "training step of the checkpoint",
-    "complete": "whether the run was trained to its end",
-    "dataset": "description of the dataset",
-    "dataset_hash": "its content hash",
-    "notices": "what a reader of the numbers should know",
-    "references": "all these keys for oracle, random and empirical-graph",
-}
+DistanceRow = dict[str, Value]  # of a table by exact distance: low, high, and values by metric
 
 
 @dataclass(frozen=True)
@@ -49,12 +30,12 @@ class Results:
     seed: int
     values: dict[str, Value]
     success_interval: tuple[float, float] | None = None
-    success_by_distance: list[Row] = field(default_factory=list)
-    all_pairs_by_distance: list[Row] = field(default_factory=list)
-    errors_by_distance: list[Row] = field(default_factory=list)
+    success_by_distance: list[DistanceRow] = field(default_factory=list)
+    all_pairs_by_distance: list[DistanceRow] = field(default_factory=list)
+    errors_by_distance: list[DistanceRow] = field(default_factory=list)
 
     @property
-    def tables(self) -> dict[str, list[Row]]:
+    def tables(self) -> dict[str, list[DistanceRow]]:
         """The tables by exact distance, by their keys in the JSON."""
         return {
             "success_by_distance": self.success_by_distance,
@@ -161,5 +142,5 @@ def read_values(text: str) -> dict[str, Value]:
 
 def keys_help() -> str:
     """A line per key of the JSON."""
-    others = "\n".join(f"  {key:<36} {text}" for key, text in _OTHER_KEYS.items())
+    others = "\n".join(f"  {key:<36} {text}" for key, text in RESERVED.items())
     return f"{help_lines({metric.key: metric for metric in METRICS})}\n{others}"

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from qrl.agents.evaluation.metrics import METRICS, Metric, Value
-from qrl.agents.evaluation.results import Results, Row
+from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
+from qrl.agents.evaluation.results import Results
 
 TextRow = tuple[str, list[str]]  # a title and a value per column
 
@@ -28,21 +28,19 @@ def _number(value: Value, digits: int = 3) -> str:
 
 def rows_by_distance(result: Results) -> list[TextRow]:
     """Planning and errors by exact distance, with a row of titles first; empty without exact distances."""
-    planned = {(row["low"], row["high"]): row for row in result.success_by_distance}
-    errors = {(row["low"], row["high"]): row for row in result.errors_by_distance}
-    rows: list[TextRow] = []
-    for low, high in sorted({*planned, *errors}, key=lambda ends: ends[0] or 0):
-        tasks: Row = planned.get((low, high), {})
-        error: Row = errors.get((low, high), {})
-        values = [
-            _number(tasks.get("tasks"), 0),
-            _number(tasks.get("success_rate")),
-            _number(error.get("signed_error"), 2),
-            _number(error.get("absolute_error"), 2),
-        ]
-        rows.append((f"  {low}-{high}", values))
-    titles = ["tasks", "success rate", "estimate - exact", "|estimate - exact|"]
-    return [(f"{result.name}, by exact distance", titles), *rows] if rows else []
+    columns = [  # a metric and its values by range
+        (metric, {(row["low"], row["high"]): row[metric.key] for row in rows})
+        for metrics, rows in ((TASKS, result.success_by_distance), (ERRORS, result.errors_by_distance))
+        for metric in sorted(metrics, key=lambda metric: metric.digits != 0)  # counts first
+        if metric.by_distance
+    ]
+    ranges = sorted({ends for _, values in columns for ends in values}, key=lambda ends: ends[0] or 0)
+    body: list[TextRow] = [
+        (f"  {low}-{high}", [_number(values.get((low, high)), metric.digits) for metric, values in columns])
+        for low, high in ranges
+    ]
+    titles = [metric.title for metric, _ in columns]
+    return [(f"{result.name}, by exact distance", titles), *body] if body else []
 
 
 def text_table(results: Sequence[Results]) -> str:

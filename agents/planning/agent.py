@@ -1,24 +1,16 @@
 """A trained model for use: distances, steps to a goal and actions for plain observations."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from qrl.agents.errors import CheckpointError
 from qrl.agents.planning.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
-from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
 from qrl.agents.scaling import Scaling
-from qrl.agents.tensors import with_prefix
-from qrl.common.errors import ConfigError
 from qrl.errors import ShapeError
 from qrl.q_models.base import QModel
-from qrl.registry import Registration
-from qrl.spec import QModelSpec
 
 
 class Agent:
@@ -85,35 +77,3 @@ class Agent:
             raise ShapeError("observations must be finite numbers")
         encoded = self.model.encode(self.scaling(torch.from_numpy(rows.reshape(-1, size))))
         return encoded.reshape(*rows.shape[:-1], *encoded.shape[1:])
-
-
-def load_agent(path: Path, find_model: Callable[[str], Registration], seed: int = 0) -> tuple[Agent, Checkpoint]:
-    """The agent of a checkpoint, and the checkpoint's metadata. Runs no code from the file."""
-    checkpoint, tensors = load_checkpoint(path)
-    registration = find_model(checkpoint.model_name)
-    spec = QModelSpec(checkpoint.observation_dim, checkpoint.num_actions, checkpoint.discount)
-    weights = with_prefix(tensors, "model")
-    try:
-        _check_sizes(registration, spec, checkpoint.model_params, weights)
-        model = registration.make(spec, checkpoint.model_params)
-        model.load_state_dict(weights)
-        scaling = Scaling.from_tensors(tensors)
-        scaling(torch.zeros(1, spec.observation_dim))
-    except (ConfigError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
-    return Agent(model, scaling, seed), checkpoint
-
-
-def _check_sizes(
-    registration: Registration, spec: QModelSpec, params: dict[str, Any], weights: dict[str, Tensor]
-) -> None:
-    """Before a model takes memory, compare the shapes that its parameters imply with those in the file."""
-    with torch.device("meta"):
-        try:
-            expected = registration.make(spec, params).state_dict()
-        except NotImplementedError:  # a plugin that needs real numbers to be built: its own code decides
-            return
-    for name, tensor in expected.items():
-        if name not in weights or weights[name].shape != tensor.shape:
-            shape = tuple(weights[name].shape) if name in weights else "missing"
-            raise RuntimeError(f"{name} should have shape {tuple(tensor.shape)}, but is {shape}")

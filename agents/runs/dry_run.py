@@ -38,7 +38,7 @@ def dry_run(run: Run) -> str:
     head = getattr(learner.model, "head", None)
     return "\n".join(
         [
-            dump_yaml(run.settings.model_dump()),
+            dump_yaml(run.recorded_settings),
             f"data        {run.dataset!r}",
             f"parameters  {count_parameters(learner.model):,}"
             + (f", of which in the head {count_parameters(head):,}" if head is not None else ""),

@@ -14,17 +14,25 @@ class MetricsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def start(self, columns: Sequence[str], last_step: int) -> None:
-        """Create the file, or truncate it to the rows up to `last_step`."""
+    def start(self, columns: Sequence[str], last_step: int) -> list[str]:
+        """Create the file, or truncate it to the rows up to `last_step`; returns its columns.
+
+        A file that was written with other metrics keeps its columns, and gets the new ones.
+        """
         # A kill may have torn the last line: it lacks columns, or its step is beyond the checkpoint.
-        rows = self._read() if self.path.exists() else []
-        rows = [row for row in rows if None not in row.values() and int(row["step"]) <= last_step]
+        rows = [row for row in self._read() if None not in row.values()] if self.path.exists() else []
+        try:
+            rows = [row for row in rows if int(row["step"]) <= last_step]
+        except (KeyError, ValueError):
+            raise FileError(f"{self.path} is damaged: a row has no step; restore the file or delete it") from None
+        columns = list(dict.fromkeys([*columns, *(key for row in rows[:1] for key in row)]))
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         with atomic_write(self.path) as file:
             file.write(text.getvalue().encode())
+        return columns
 
     def append(self, columns: Sequence[str], row: dict[str, float]) -> None:
         try:

@@ -33,8 +33,8 @@ class Problem(ABC):
     """A training command: its settings, its data and the metrics of its models."""
 
     command: str
-    settings: type[RunSettings]
-    dataset: type[Data]
+    settings_type: type[RunSettings]
+    dataset_type: type[Data]
     metrics: list[Metric]
 
     @abstractmethod
@@ -66,8 +66,8 @@ class OfflineRL(Problem):
     """train-agent: trajectories of a world."""
 
     command = "train-agent"
-    settings = TrainSettings
-    dataset = Dataset
+    settings_type = TrainSettings
+    dataset_type = Dataset
     metrics = METRICS
 
     def collect(self, settings: TrainSettings) -> Dataset:
@@ -95,7 +95,7 @@ class OfflineRL(Problem):
         notices = []
         transitions, batch = dataset.num_transitions, settings.learner.batch_size
         if transitions < batch:
-            notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}: many repeat")
+            notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}")
         if dataset.layout is None:
             notices.append("the dataset has no layout: nothing is evaluated against exact distances")
         return notices
@@ -105,8 +105,8 @@ class GraphRegression(Problem):
     """train-graph: distances between nodes of a graph."""
 
     command = "train-graph"
-    settings = GraphTrainSettings
-    dataset = GraphDataset
+    settings_type = GraphTrainSettings
+    dataset_type = GraphDataset
     metrics = GRAPH_METRICS
 
     def collect(self, settings: GraphTrainSettings) -> GraphDataset:
@@ -136,4 +136,4 @@ PROBLEMS: dict[str, Problem] = {problem.command: problem for problem in (Offline
 
 
 def problem_of(settings: RunSettings) -> Problem:
-    return next(problem for problem in PROBLEMS.values() if isinstance(settings, problem.settings))
+    return next(problem for problem in PROBLEMS.values() if isinstance(settings, problem.settings_type))

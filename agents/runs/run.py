@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrl.agents.errors import CheckpointError, RunError, TrainingError
-from qrl.agents.planning.agent import Agent, load_agent
+from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
+from qrl.agents.runs.folder import CONFIG, check_folder, make_folder
+from qrl.agents.runs.loading import load_agent
 from qrl.agents.runs.metrics_file import MetricsFile
 from qrl.agents.runs.problems import PROBLEMS, problem_of
-from qrl.agents.runs.settings import DATA_GROUPS, RunSettings, differences
-from qrl.common.errors import ConfigError, FileError
-from qrl.common.files import atomic_write, read_text
+from qrl.agents.runs.record import RunRecord, relative_path
+from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
+from qrl.common.errors import ConfigError
+from qrl.common.files import atomic_write
 from qrl.common.locks import locked
 from qrl.common.settings import dump_yaml, read_config
-from qrl.common.versions import versions
 from qrl.envs.errors import DatasetError
 from qrl.errors import RegistryError
 from qrl.registry import Registration, find
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from qrl.agents.runs.trainer import Trainer
 
-Row = dict[str, float]
-EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that --resume may raise
+Scalars = dict[str, float]
 
 
 class Run:
@@ -43,8 +42,8 @@ class Run:
         self.path = Path(path)
         self.settings: Any = settings
         self.problem = problem_of(settings)
-        self.config = self.path / "config.yaml"
-        self.facts = self.path / "run.json"
+        self.config = self.path / CONFIG
+        self.record = RunRecord(self.path / "run.json")
         self.metrics = MetricsFile(self.path / "metrics.csv")
         self.tensorboard = self.path / "tensorboard"
         self.checkpoint = self.path / "checkpoint.safetensors"
@@ -71,31 +70,42 @@ class Run:
         from qrl.agents.runs.trainer import Trainer
 
         settings = resolve(settings)
+        source = None if init is None else cls.open(init)
         problem = problem_of(settings)
         if dataset is None:
             file = settings.dataset
-            dataset = problem.collect(settings) if file is None else problem.dataset.load(file)
+            dataset = problem.collect(settings) if file is None else problem.dataset_type.load(file)
         settings = settings.with_data(problem.made_from(dataset) or settings.data)
         assert settings.run is not None
         run = cls(settings.run, settings)
         run.dataset = dataset
-        if init is None:
+        if source is None:
             run.trainer = Trainer.build(settings, dataset)
         else:
-            run.trainer = Trainer.warm_start(settings, dataset, cls.open(init).checkpoint)
+            run.trainer = Trainer.warm_start(settings, dataset, source.checkpoint)
         return run
 
     @classmethod
     def start(
         cls, settings: RunSettings, *, dataset: Any = None, force: bool = False, init: str | Path | None = None
     ) -> "Run":
-        """A new run in its folder, with a checkpoint of its initial weights; the arguments are those of `prepare`."""
+        """A new run in its folder, with a checkpoint of its initial weights; the arguments are those of `prepare`.
+
+        force: delete the run that is in the folder.
+        """
+        from qrl.agents.runs.model import resolve
+
+        settings = resolve(settings)
+        check_folder(settings, force)  # before the work of preparing
         run = cls.prepare(settings, dataset, init)
-        run._make_folder(force)
+        make_folder(run.path)
         try:
             if run.settings.dataset is None:
                 run.dataset.save(run.path / "dataset.npz")
-            run._write_facts(init=None if init is None else str(init))
+            facts = run._facts()
+            if init is not None:
+                facts["init"] = {"run": str(Path(init).absolute()), "step": cls.open(init).step}
+            run.record.write(facts)
             run._save()
             run._write_config()
         except BaseException:  # also when interrupted: a half-made run helps nobody
@@ -106,58 +116,66 @@ class Run:
     @classmethod
     def open(cls, path: str | Path, command: str | None = None) -> "Run":
         """An existing run; `command`: refuse runs of other commands."""
-        config = Path(path) / "config.yaml"
+        config = Path(path) / CONFIG
         if not config.is_file():
-            raise RunError(f"{path} is no training run: it has no config.yaml")
+            raise RunError(f"{path} is not a training run: it has no {CONFIG}")
         values = read_config(str(config))
         # Release 0.1 did not record the command.
         unrecorded = "train-graph" if "graph" in values else "train-agent"
-        made_by = _read_json(Path(path) / "run.json").get("command", unrecorded)
+        made_by = RunRecord(Path(path) / "run.json").read().get("command", unrecorded)
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
-        return cls(path, PROBLEMS[made_by].settings.from_values(values, str(config)))
+        return cls(path, PROBLEMS[made_by].settings_type.from_values(values, str(config)))
 
     @classmethod
     def resume(cls, path: str | Path, changes: dict[str, Any] | None = None, command: str | None = None) -> "Run":
         """A run as its last checkpoint left it.
 
-        changes: `dataset`, the new path of the same data; or `learner` with more `epochs` or `min_steps`, which extend
-        the training. The learning rate then follows the cosine of the new length, from where it stands.
+        changes: `dataset`, the new path of the same data; `checkpoint_keep`; or `learner` with more `epochs` or
+        `min_steps`, which extend the training: the learning rate then follows the cosine of the new length, from the
+        current step on.
         """
         run = cls.open(path, command)
+        if not changes:
+            run.trainer  # noqa: B018 - checks the data and the checkpoint
+            return run
         saved = run.settings
-        if changes:
-            run.settings = run._changed(changes)
+        run.settings = run._changed(changes)
+        if "dataset" in changes:
+            run.dataset = run.problem.dataset_type.load(run.settings.dataset)
         learner = run.trainer.learner  # checks the data and the checkpoint before anything is written
         planned = saved.learner.num_steps(learner.num_samples)
-        if learner.num_steps < planned:
+        if run.settings.learner != saved.learner and learner.num_steps == planned:
             raise ConfigError(
-                f"--resume {path}: training can be extended, not cut: {planned:,} steps were planned, "
-                f"now {learner.num_steps:,}"
+                f"--resume {path}: the training stays at {planned:,} steps, the larger of learner.min_steps and "
+                "learner.epochs in steps; raise the other key"
             )
-        if run.settings != saved:
-            facts = _read_json(run.facts)
-            extensions = facts.get("extensions", [])
+        with locked(run.path, RunError):
+            facts = run._facts()
             if learner.num_steps > planned:
-                extensions = [*extensions, {"step": learner.steps_done, "num_steps_before": planned}]
-            run._write_facts(init=facts.get("init"), extensions=extensions or None)
+                extension = {"step": learner.steps_done, "num_steps_before": planned}
+                facts["extensions"] = [*run.record.read().get("extensions", []), extension]
+            run.record.update(facts)
             run._write_config()
         return run
 
     def _changed(self, changes: dict[str, Any]) -> RunSettings:
         """The settings with those changes that a run may undergo."""
         values = dict(changes)
-        dataset, learner = values.pop("dataset", None), dict(values.pop("learner", {}))
+        update: dict[str, Any] = {key: values.pop(key) for key in ("dataset", "checkpoint_keep") if key in values}
+        learner = dict(values.pop("learner", {}))
         longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
         values["learner"] = learner
         refused = differences(self.settings.model_dump(), values, values)
+        shorter = {key: value for key, value in longer.items() if value < getattr(self.settings.learner, key)}
+        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
         if refused:
             raise ConfigError(
                 f"--resume {self.path} cannot change settings: {'; '.join(refused)}; leave them out, or start a new run"
             )
-        update: dict[str, Any] = {"learner": self.settings.learner.model_copy(update=longer)}
-        if dataset is not None:
-            update["dataset"] = str(Path(dataset).absolute())
+        if update.get("dataset") is not None:
+            update["dataset"] = str(Path(update["dataset"]).absolute())
+        update["learner"] = self.settings.learner.model_copy(update=longer)
         settings: RunSettings = self.settings.model_copy(update=update)
         return settings
 
@@ -168,18 +186,19 @@ class Run:
         """The data that the run was trained on."""
         path = self.dataset_path
         if not path.is_file():
+            elsewhere = ", or evaluate-planning --dataset FILE" if self.problem.command == "train-agent" else ""
             raise DatasetError(
                 f"{path}, the dataset of {self.path}, is missing; put it back, or give its new path: "
-                f"{self.problem.command} --resume {self.path} dataset=FILE, or evaluate-planning --dataset FILE"
+                f"{self.problem.command} --resume {self.path} dataset=FILE{elsewhere}"
             )
-        return self.problem.dataset.load(path)
+        return self.problem.dataset_type.load(path)
 
     @property
     def dataset_path(self) -> Path:
         """The file of the dataset: named in the settings, found relative to the run, or the run's own."""
         if self.settings.dataset is None:
             return self.path / "dataset.npz"
-        path, relative = Path(self.settings.dataset), _read_json(self.facts).get("dataset_path")
+        path, relative = Path(self.settings.dataset), self.record.read().get("dataset_path")
         moved = self.path / str(relative)
         return moved if relative is not None and not path.is_file() and moved.is_file() else path
 
@@ -191,21 +210,25 @@ class Run:
         agent, metadata = load_agent(path, self._find_model, seed)
         changes = differences(metadata.settings, self.settings.fixed, self.settings.fixed)
         if changes:
-            raise CheckpointError(f"{path} is not of {self.path}: {'; '.join(changes)}")
+            raise CheckpointError(f"{path} does not belong to {self.path}: {'; '.join(changes)}")
         return agent, metadata
 
     def _find_model(self, name: str) -> Registration:
         try:
             return find(name)
         except RegistryError as error:
-            raise RegistryError(
-                f"{error} (the run's model came from {_read_json(self.facts).get('model_origin')})"
-            ) from None
+            origin = self.record.read().get("model_origin")
+            raise RegistryError(f"{error} (the run's model came from {origin})") from None
+
+    @property
+    def step(self) -> int:
+        """Training steps of the last checkpoint."""
+        return load_checkpoint(self.checkpoint, with_tensors=False)[0].step
 
     @property
     def num_steps(self) -> int | None:
         """The planned number of training steps."""
-        return _read_json(self.facts).get("num_steps")
+        return self.record.read().get("num_steps")
 
     # Training
 
@@ -222,33 +245,42 @@ class Run:
         """Those of metrics.csv."""
         return ["step", *self.trainer.learner.scalars, "steps_per_second", *self.problem.scored(self.dataset)]
 
-    def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Row]:
-        """Train to the end, or until `stop()`, and yield each row of metrics; both end with a checkpoint."""
+    def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Scalars]:
+        """Train to the end, or until `stop()`, and yield each row of metrics.
+
+        Both end with a checkpoint, and so does leaving the loop over the rows.
+        """
         from torch.utils.tensorboard import SummaryWriter
 
-        learner = self.trainer.learner
         with locked(self.path, RunError):
-            on_disk = load_checkpoint(self.checkpoint, with_tensors=False)[0].step
-            if on_disk != learner.steps_done:
-                raise RunError(f"{self.path} has been trained to step {on_disk} meanwhile; resume it again")
+            if self.step > self.trainer.learner.steps_done:
+                raise RunError(f"{self.path} has been trained to step {self.step} meanwhile; resume it again")
+            if self.step < self.trainer.learner.steps_done:  # interrupted within a step: repeat it from the checkpoint
+                del self.trainer
+            learner = self.trainer.learner
             if learner.steps_done == learner.num_steps and self.complete.exists():
                 return
             self.complete.unlink(missing_ok=True)  # an extended run
-            self.metrics.start(self.columns, learner.steps_done)
+            if learner.steps_done > 0:
+                self.record.note_resumed(learner.steps_done)
+            columns = self.metrics.start(self.columns, learner.steps_done)
             try:
                 with closing(SummaryWriter(str(self.tensorboard), purge_step=learner.steps_done + 1)) as writer:
-                    yield from self._steps(stop, writer)
+                    yield from self._steps(stop, writer, columns)
             except TrainingError as error:
                 raise TrainingError(
                     f"model {self.settings.model.name}: {error}; {self.checkpoint} keeps the last good state"
                 ) from None
+            except GeneratorExit:  # the caller has left the loop, between two steps
+                self._save()
+                raise
             except OSError as error:
                 raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from error
             if learner.steps_done == learner.num_steps:
                 self._mark_complete()
 
-    def _steps(self, stop: Callable[[], bool], writer: "SummaryWriter") -> Iterator[Row]:
-        settings, learner, columns = self.settings, self.trainer.learner, self.columns
+    def _steps(self, stop: Callable[[], bool], writer: "SummaryWriter", columns: list[str]) -> Iterator[Scalars]:
+        settings, learner = self.settings, self.trainer.learner
         clock, clock_step = time.monotonic(), learner.steps_done
         while learner.steps_done < learner.num_steps and not stop():
             step = learner.steps_done + 1
@@ -273,78 +305,37 @@ class Run:
 
     # Files
 
-    def _make_folder(self, force: bool) -> None:
-        """Make an empty folder; an existing run is refused, or deleted with `force`."""
-        try:
-            if self.config.is_file():
-                if not force:
-                    raise RunError(
-                        f"{self.path} holds a training run; continue it with --resume {self.path}, name another folder "
-                        "with run=..., or delete it with --force"
-                    )
-                with locked(self.path, RunError):
-                    shutil.rmtree(self.path)
-            elif self.path.exists() and not (self.path.is_dir() and not any(self.path.iterdir())):
-                raise RunError(f"{self.path} exists and is no training run; name another folder with run=...")
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{self.path} cannot be made: {error.strerror}") from error
-
     def _save(self) -> None:
-        self.trainer.save(self.checkpoint)
         step, keep = self.trainer.learner.steps_done, self.settings.checkpoint_keep
         if keep is not None and step and step % (keep * self.settings.checkpoint_every) == 0:
-            with atomic_write(self.path / "checkpoints" / f"step-{step:08d}.safetensors") as file:
-                file.write(self.checkpoint.read_bytes())
+            # First, so that a kill in between does not lose it.
+            self.trainer.save(self.path / "checkpoints" / f"step-{step:08d}.safetensors")
+        self.trainer.save(self.checkpoint)
+
+    @property
+    def recorded_settings(self) -> dict[str, Any]:
+        """The settings as used: for data of the user's own, without those that data is collected with."""
+        own_data = self.problem.made_from(self.dataset) is None
+        values: dict[str, Any] = self.settings.model_dump(exclude=DATA_GROUPS if own_data else None)
+        return values
 
     def _write_config(self) -> None:
-        """The settings as used: of data in a file, those that it was made from, if any."""
-        own_data = self.problem.made_from(self.dataset) is None
-        values = self.settings.model_dump(exclude=DATA_GROUPS if own_data else None)
         with atomic_write(self.config) as file:
-            file.write(dump_yaml(values).encode())
+            file.write(dump_yaml(self.recorded_settings).encode())
 
-    def _write_facts(self, **facts: Any) -> None:
-        """What made the run."""
+    def _facts(self) -> dict[str, Any]:
         dataset = self.settings.dataset
-        values = {
+        return {
             "command": self.problem.command,
             "dataset": repr(self.dataset),
             "dataset_hash": self.dataset.content_hash,
-            "dataset_path": None if dataset is None else _relative(Path(dataset), self.path),
+            "dataset_path": None if dataset is None else relative_path(Path(dataset), self.path),
             "model_origin": find(self.settings.model.name).origin,
             "num_steps": self.trainer.learner.num_steps,
-            **{key: value for key, value in facts.items() if value is not None},
-            "versions": versions("torch"),
-            "git_commit": _git_commit(),
         }
-        with atomic_write(self.facts) as file:
-            file.write(json.dumps(values, indent=2).encode())
 
     def _mark_complete(self) -> None:
         """Write the last row of metrics as the result of the run."""
         row = {key: value for key, value in self.metrics.last().items() if math.isfinite(value)}
         with atomic_write(self.complete) as file:
             file.write(json.dumps(row, indent=2).encode())
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(read_text(path)))
-    except (FileError, ValueError, TypeError):
-        return {}
-
-
-def _relative(path: Path, folder: Path) -> str | None:
-    try:
-        return os.path.relpath(path, folder.absolute())
-    except ValueError:  # on another drive
-        return None
-
-
-def _git_commit() -> str | None:
-    git = shutil.which("git")
-    if git is None:
-        return None
-    run = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603
-    return run.stdout.strip() or None

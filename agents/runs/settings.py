@@ -11,6 +11,7 @@ from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
 
+EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
 
 
@@ -69,7 +70,7 @@ class RunSettings(Settings):
         The folder may be moved, the data is identified by its hash, and training may be extended.
         """
         free = {"run", "dataset", "checkpoint_keep", *DATA_GROUPS}
-        return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": {"epochs", "min_steps"}})
+        return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
 
 
 class TrainSettings(RunSettings):

@@ -46,13 +46,20 @@ class Trainer:
     def warm_start(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":
         """A learner that starts from the weights and the scaling of a checkpoint."""
         checkpoint, tensors = load_checkpoint(path)
-        trainer = cls._build_for(path, settings, dataset, tensors)
-        model = (checkpoint.model_name, checkpoint.model_params)
-        if model != (settings.model.name, trainer.model_params):
-            raise CheckpointError(
-                f"--init: {path} holds the model {checkpoint.model_name} with {checkpoint.model_params}, "
-                f"but this run trains {settings.model.name} with {trainer.model_params}"
-            )
+        states, num_actions = problem_of(settings).states(dataset)
+        before = {
+            "model": checkpoint.model_name,
+            "observation_dim": checkpoint.observation_dim,
+            "num_actions": checkpoint.num_actions,
+        }
+        now = {"model": settings.model.name, "observation_dim": states.shape[1], "num_actions": num_actions}
+        changes = differences(before, now, now)
+        if not changes:
+            trainer = cls._build_for(path, settings, dataset, tensors)
+            params = trainer.model_params
+            changes = differences(checkpoint.model_params, params, params, "model.params")
+        if changes:
+            raise CheckpointError(f"--init: {path} holds another model: {'; '.join(changes)}")
         with _fits(path, settings):
             trainer.learner.load_weights(with_prefix(tensors, "model"))
         return trainer
@@ -62,7 +69,10 @@ class Trainer:
         """A learner as a checkpoint left it, from which training resumes bit-exactly."""
         checkpoint, tensors = load_checkpoint(path)
         if checkpoint.dataset_hash != dataset.content_hash:
-            raise CheckpointError(f"{path}: the dataset is not the one that this run was trained on")
+            raise CheckpointError(
+                f"{path} was trained on other data than {settings.dataset or 'the dataset in its folder'}; "
+                "give the path of the original data with dataset=FILE"
+            )
         changes = differences(checkpoint.settings, settings.fixed, settings.fixed)
         if changes:
             raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changes)}")

@@ -48,7 +48,7 @@ def estimate_lines(
 
 def _dataset(study: Study, folder: StudyFolder, run: PlannedRun) -> Any:
     problem, path = study.settings.kind.problem, folder.dataset(run)
-    return problem.dataset.load(path) if path.is_file() else problem.collect(run.settings)
+    return problem.dataset_type.load(path) if path.is_file() else problem.collect(run.settings)
 
 
 def _seconds_per_step(learner: Learner) -> float:

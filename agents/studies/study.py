@@ -223,7 +223,7 @@ class Study:
     @cached_property
     def base(self) -> dict[str, Any]:
         """The settings that all runs are based on."""
-        config, folder = self.settings.config, self.settings.kind.problem.settings.CONFIGS
+        config, folder = self.settings.config, self.settings.kind.problem.settings_type.CONFIGS
         named = {} if config is None else read_config(config, folder)
         return merge(named, self._changes("settings", self.settings.settings))
 
@@ -263,7 +263,7 @@ class Study:
                     decided = {"model.name": family.model or name, settings.axis_key: value}
                     values = merge(values, nest(decided | dict.fromkeys(settings.kind.seeds, seed)))
                     source = f"study {self.name}, families.{name}"
-                    run_settings = settings.kind.problem.settings.from_values(values, source)
+                    run_settings = settings.kind.problem.settings_type.from_values(values, source)
                     yield PlannedRun(name, label, condition, seed, tuning, run_settings)
 
     def _changes(self, key: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def attempt(task: Task) -> str | None:
 def _run(task: Task) -> None:
     for module in task.plugins:
         load_plugin(module)
-    settings = PROBLEMS[task.command].settings.from_values(task.settings, "study")
+    settings = PROBLEMS[task.command].settings_type.from_values(task.settings, "study")
     assert settings.run is not None
     path = Path(settings.run)
     if path.is_dir():

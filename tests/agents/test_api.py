@@ -88,6 +88,8 @@ def test_an_environment_of_ones_own(tmp_path: Path) -> None:
     evaluation = qrl.evaluate(run, env=Ring(), episodes=7)
     assert evaluation["tasks"] == 7
     assert evaluation.results.protocol == "paper"
+    by_id = qrl.evaluate(run, env="tests.agents.goal_envs:Ring-v0", episodes=7)
+    assert by_id.success_rate == evaluation.success_rate
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_another_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_a_checkpoint_of_another_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Run.start(small_settings(Path("other"), seed=5))
     assert evaluate_planning([str(run), "--checkpoint", "other/checkpoint.safetensors"]) == 2
-    assert "other/checkpoint.safetensors is not of iqe: " in capsys.readouterr().err
+    assert "other/checkpoint.safetensors does not belong to iqe: " in capsys.readouterr().err
 
 
 def test_only_a_run_on_its_own_is_logged(run: Path) -> None:
@@ -215,8 +215,8 @@ def test_a_declared_quasimetric_that_is_none(
         (["iqe", "--reference", "oracle"], "name either"),
         (["--reference", "oracle"], "name it with --dataset"),
         (["--reference", "oracle", "--dataset", "d.npz", "--checkpoint", "c"], "leave it out"),
-        (["nowhere"], "nowhere is no training run"),
-        (["iqe/tensorboard"], "is no training run"),
+        (["nowhere"], "nowhere is not a training run"),
+        (["iqe/tensorboard"], "is not a training run"),
         (["iqe", "--dataset", "nowhere.npz"], "nowhere.npz"),
         (["iqe", "--json", "precious.json"], "precious.json exists already"),
         (["iqe", "--json", "r.txt"], "must end in .json"),

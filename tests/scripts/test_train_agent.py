@@ -85,13 +85,13 @@ def test_resuming_with_moved_data_and_extending(capsys: pytest.CaptureFixture[st
     assert "train-agent --resume r dataset=FILE" in capsys.readouterr().err
     corridor(3).save("other.npz")
     assert train_agent(["--resume", "r", "dataset=other.npz"]) == 2
-    assert "not the one that this run was trained on" in capsys.readouterr().err
+    assert "was trained on other data than" in capsys.readouterr().err
     assert train_agent(["--resume", "r", "dataset=e.npz"]) == 0
     assert train_agent(["--resume", "r", "learner.min_steps=6"]) == 0
     assert "steps 4 to 6" in capsys.readouterr().out
     assert json.loads(Path("r/run.json").read_text())["num_steps"] == 6
     assert train_agent(["--resume", "r", "learner.min_steps=5"]) == 2
-    assert "training can be extended, not cut: 6 steps were planned, now 5" in capsys.readouterr().err
+    assert "learner.min_steps may be raised, not lowered to 5" in capsys.readouterr().err
 
 
 def test_resume_refuses_other_changes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,10 +108,13 @@ def test_resume_refuses_other_changes(capsys: pytest.CaptureFixture[str]) -> Non
 def test_warm_start(capsys: pytest.CaptureFixture[str]) -> None:
     assert train_agent([*SMALL, "run=first", "learner.min_steps=2"]) == 0
     assert train_agent([*SMALL, "run=second", "learner.min_steps=2", "--init", "first"]) == 0
-    assert json.loads(Path("second/run.json").read_text())["init"] == "first"
+    assert json.loads(Path("second/run.json").read_text())["init"] == {"run": str(Path("first").absolute()), "step": 2}
     capsys.readouterr()
     assert train_agent([*SMALL, "run=third", "--init", "first", "model.width=8"]) == 2
-    assert "error: --init: first/checkpoint.safetensors holds the model iqe-maxmean" in capsys.readouterr().err
+    assert (
+        "error: --init: first/checkpoint.safetensors holds another model: model.params.hidden_sizes"
+        in capsys.readouterr().err
+    )
     assert not Path("third").exists()
 
 

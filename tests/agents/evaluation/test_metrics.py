@@ -18,10 +18,11 @@ from qrl.agents.evaluation.results import column_values, keys_help
 from qrl.agents.evaluation.tables import text_table
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.planning.references import oracle_steps
+from qrl.agents.runs.run import Run
 from qrl.common.errors import ConfigError
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
-from tests.agents.worlds import corridor
+from tests.agents.worlds import corridor, small_settings
 
 
 def values(metrics: list[Metric], part: Any) -> dict[str, Any]:
@@ -154,9 +155,38 @@ def test_a_key_is_registered_once(toy_metric: Metric) -> None:
     def other(measurements: Measurements) -> float:
         return 1.0
 
-    with pytest.raises(ConfigError, match=r"the metric 'toy\.wins' exists already; choose another key"):
-        register_metric("toy.wins", title="", help="x")(other)
-    with pytest.raises(ConfigError, match="'success_rate' exists already"):
-        register_metric("success_rate", title="", help="x")(other)
+    for key in ("toy.wins", "toy", "toy.wins.often", "success_rate", "axioms", "seed", "distances.by_distance"):
+        with pytest.raises(ConfigError, match=f"the metric '{key}' collides with the key .*; choose another key"):
+            register_metric(key, title="", help="x")(other)
+    for key in ("all_pairs_success_rate", "signed_error", "toy_wins"):
+        with pytest.raises(ConfigError, match=f"the metric '{key}' has the same column as another metric"):
+            register_metric(key, title="", help="x")(other)
     register_metric("toy.wins", title="again", help="x")(toy_metric.compute)  # a notebook's cell run twice
     assert [metric.title for metric in METRICS if metric.key == "toy.wins"] == ["again"]
+
+
+@pytest.fixture
+def restored_metrics() -> Iterator[None]:
+    before = list(METRICS)
+    yield
+    METRICS[:] = before
+
+
+def test_an_error_in_a_plugin_names_its_metric(restored_metrics: None) -> None:
+    @register_metric("toy.broken", title="broken", help="x")
+    def broken(measurements: Measurements) -> float:
+        return 1 / 0
+
+    with pytest.raises(ConfigError, match=r"the metric 'toy\.broken' failed: ZeroDivisionError"):
+        Evaluator(corridor(5)).score(Evaluator(corridor(5)).reference("oracle"))
+
+
+def test_a_metric_during_training(restored_metrics: None, tmp_path: Path) -> None:
+    @register_metric("toy.length", title="length", help="x", in_training=True)
+    def length(measurements: Measurements) -> float:
+        return float(len(measurements.dataset.states))
+
+    run = Run.start(small_settings(tmp_path / "run"))
+    *_, last = run.train()
+    assert last["toy_length"] == len(run.dataset.states)
+    assert run.metrics.last()["toy_length"] == len(run.dataset.states)

@@ -84,7 +84,7 @@ def test_wrong_shapes(agent: Agent, observations: np.ndarray) -> None:
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="is no training run"):
+    with pytest.raises(RunError, match="is not a training run"):
         qrl.load(tmp_path)
 
 

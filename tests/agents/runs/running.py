@@ -4,16 +4,16 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from qrl.agents.runs.run import Row, Run
+from qrl.agents.runs.run import Run, Scalars
 from qrl.agents.runs.settings import RunSettings
 
 
-def finish(run: Run) -> list[Row]:
+def finish(run: Run) -> list[Scalars]:
     """Train to the end."""
     return list(run.train())
 
 
-def run_to_end(settings: RunSettings, **options: Any) -> list[Row]:
+def run_to_end(settings: RunSettings, **options: Any) -> list[Scalars]:
     return finish(Run.start(settings, **options))
 
 

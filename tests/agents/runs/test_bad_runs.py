@@ -24,7 +24,7 @@ def test_runs_are_not_overwritten(tmp_path: Path) -> None:
     settings = small_settings(tmp_path / "run")
     run_to_end(settings)
     before = (tmp_path / "run" / "metrics.csv").read_text()
-    with pytest.raises(RunError, match=r"holds a training run; continue it with --resume .*run=.*--force"):
+    with pytest.raises(RunError, match=r"holds a training run; resume it with --resume .*run=.*--force"):
         Run.start(settings)
     assert (tmp_path / "run" / "metrics.csv").read_text() == before
     run = Run.start(settings, force=True)
@@ -34,10 +34,10 @@ def test_runs_are_not_overwritten(tmp_path: Path) -> None:
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("precious")
-    with pytest.raises(RunError, match="exists and is no training run; name another folder"):
+    with pytest.raises(RunError, match="exists and is not a training run; name another folder"):
         Run.start(small_settings(tmp_path / "other"), force=True)
     assert (tmp_path / "other" / "thesis.tex").read_text() == "precious"
-    with pytest.raises(RunError, match=r"other is no training run: it has no config\.yaml"):
+    with pytest.raises(RunError, match=r"other is not a training run: it has no config\.yaml"):
         Run.resume(tmp_path / "other")
 
 
@@ -87,7 +87,7 @@ def test_settings_edited_on_disk_are_refused(tmp_path: Path) -> None:
     run.config.write_text(run.config.read_text().replace("polyak: 0.9", "polyak: 0.5"))
     with pytest.raises(CheckpointError, match=r"other settings: learner\.polyak was 0\.9, now 0\.5"):
         Run.resume(tmp_path / "run")
-    with pytest.raises(CheckpointError, match=r"is not of .*: learner\.polyak was 0\.9, now 0\.5"):
+    with pytest.raises(CheckpointError, match=r"does not belong to .*: learner\.polyak was 0\.9, now 0\.5"):
         Run.open(tmp_path / "run").load_agent()
 
 
@@ -113,7 +113,7 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 def test_names_that_cannot_be_folders(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot be made"):
+    with pytest.raises(RunError, match="cannot be created"):
         Run.start(small_settings(tmp_path / ("x" * 300)))
 
 
@@ -121,7 +121,7 @@ def test_a_changed_dataset_is_refused(tmp_path: Path) -> None:
     corridor().save(tmp_path / "d.npz")
     Run.start(small_settings(tmp_path / "run", dataset=str(tmp_path / "d.npz")))
     corridor(trajectories=41).save(tmp_path / "d.npz")
-    with pytest.raises(CheckpointError, match="not the one that this run was trained on"):
+    with pytest.raises(CheckpointError, match=r"was trained on other data than .*d\.npz"):
         Run.resume(tmp_path / "run")
 
 
@@ -164,8 +164,8 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_missing_plugin_is_named(tmp_path: Path) -> None:
     run = Run.start(small_settings(tmp_path / "run"))
     run.config.write_text(run.config.read_text().replace("iqe-maxmean", "my-own-model"))
-    facts = json.loads(run.facts.read_text())
-    run.facts.write_text(json.dumps({**facts, "model_origin": "my-plugin 1.0"}))
+    facts = json.loads(run.record.path.read_text())
+    run.record.path.write_text(json.dumps({**facts, "model_origin": "my-plugin 1.0"}))
     with pytest.raises(RegistryError, match=r"unknown model 'my-own-model'.*with --plugin .*came from my-plugin 1\.0"):
         Run.resume(tmp_path / "run")
 

@@ -50,3 +50,17 @@ def test_a_file_that_cannot_be_written(metrics: MetricsFile) -> None:
     metrics.path.mkdir()
     with pytest.raises(FileError, match=r"metrics\.csv cannot be written"):
         metrics.append(COLUMNS, {"step": 1})
+
+
+def test_other_metrics_keep_the_old_columns(metrics: MetricsFile) -> None:
+    columns = metrics.start(["step", "loss", "steps_per_second", "new"], 20)
+    assert columns == ["step", "loss", "steps_per_second", "new", "success_rate"]
+    metrics.append(columns, {"step": 30, "loss": 1, "steps_per_second": 1, "new": 7})
+    assert metrics.path.read_text().splitlines() == [",".join(columns), "10,0.5,5,,", "20,0.25,2,,1", "30,1,1,7,"]
+
+
+@pytest.mark.parametrize("text", ["loss,x\n1,2\n", "step,x\nmany,2\n"])
+def test_rows_without_a_step_are_refused(text: str, metrics: MetricsFile) -> None:
+    metrics.path.write_text(text)
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged: a row has no step"):
+        metrics.start(COLUMNS, 20)

@@ -31,7 +31,7 @@ def test_data_of_ones_own() -> None:
     assert problem.made_from(dataset) is None
     assert problem.scored(dataset) == []
     few, unscored = problem.notices(settings, dataset)
-    assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000: many repeat"
+    assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000"
     assert unscored == "the dataset has no layout: nothing is evaluated against exact distances"
 
 

@@ -4,14 +4,16 @@ import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from qrl.agents.errors import CheckpointError
+from qrl.agents.errors import CheckpointError, RunError
 from qrl.agents.runs.run import Run
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, FileError, UserError
+from qrl.common.locks import locked
 from qrl.envs.errors import DatasetError
 from tests.agents.runs.running import checkpoint_bytes, finish, logged_rows, run_to_end, stop_at
 from tests.agents.worlds import corridor, graph_settings, small_settings
@@ -28,13 +30,13 @@ def test_moved_data_is_accepted_if_it_is_the_same(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"old\.npz, the dataset of .*run, is missing; .*--resume .* dataset=FILE"):
         Run.resume(tmp_path / "run")
     corridor(41).save(tmp_path / "other.npz")
-    with pytest.raises(CheckpointError, match="the dataset is not the one that this run was trained on"):
+    with pytest.raises(CheckpointError, match=r"was trained on other data than .*other\.npz; .*dataset=FILE"):
         Run.resume(tmp_path / "run", {"dataset": str(tmp_path / "other.npz")})
     finish(Run.resume(tmp_path / "run", {"dataset": str(new)}))
     run = Run.resume(tmp_path / "run")  # the new path is recorded
     assert run.complete.exists()
     assert run.dataset_path == new
-    assert json.loads(run.facts.read_text())["dataset_path"] == "../elsewhere/new.npz"
+    assert json.loads(run.record.path.read_text())["dataset_path"] == "../elsewhere/new.npz"
 
 
 def test_data_that_moved_together_with_the_run_is_found(tmp_path: Path) -> None:
@@ -62,14 +64,14 @@ def test_a_complete_run_can_be_extended(make_settings: object, tmp_path: Path) -
     assert more[-1]["step"] == 40
     for row in more:
         assert row["lr"] == pytest.approx(lr * 0.5 * (1 + math.cos(math.pi * (row["step"] - 1) / 40)))
-    facts = json.loads(run.facts.read_text())
+    facts = json.loads(run.record.path.read_text())
     assert facts["extensions"] == [{"step": 20, "num_steps_before": 20}]
     assert facts["num_steps"] == 40
     assert json.loads(run.complete.read_text())["step"] == 40
     assert Run.open(path).settings.learner.min_steps == 40
     assert [int(row["step"]) for row in logged_rows(path)][-1] == 40
     finish(Run.resume(path, {"learner": {"min_steps": 45}}))
-    assert len(json.loads(run.facts.read_text())["extensions"]) == 2
+    assert len(json.loads(run.record.path.read_text())["extensions"]) == 2
 
 
 def test_an_extended_run_resumes_bit_exactly(tmp_path: Path) -> None:
@@ -85,12 +87,94 @@ def test_an_extended_run_resumes_bit_exactly(tmp_path: Path) -> None:
     assert json.loads((parts / "run.json").read_text())["extensions"] == [{"step": 20, "num_steps_before": 20}]
 
 
-def test_training_cannot_be_cut(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learner": {"min_steps": 10}}, r"learner\.min_steps may be raised, not lowered to 10"),
+        ({"learner": {"epochs": 0.001}}, r"learner\.epochs may be raised, not lowered to 0\.001"),
+        ({"learner": {"epochs": 0.02}}, r"stays at 20 steps, the larger of learner\.min_steps and learner\.epochs"),
+        ({"dataset": "absent.npz"}, r"absent\.npz cannot be read"),
+    ],
+)
+def test_changes_that_are_refused_change_nothing(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    corridor().save(tmp_path / "d.npz")
+    run = Run.start(small_settings(tmp_path / "run", dataset=str(tmp_path / "d.npz")))
+    before = run.config.read_bytes(), run.record.path.read_bytes()
+    with pytest.raises(UserError, match=message):
+        Run.resume(run.path, changes)
+    assert (run.config.read_bytes(), run.record.path.read_bytes()) == before
+    assert Run.resume(run.path).dataset_path == tmp_path / "d.npz"
+
+
+def test_a_run_in_use_is_not_changed(tmp_path: Path) -> None:
     run = Run.start(small_settings(tmp_path / "run"))
-    before = run.config.read_bytes(), run.facts.read_bytes()
-    with pytest.raises(ConfigError, match="training can be extended, not cut: 20 steps were planned, now 10"):
-        Run.resume(tmp_path / "run", {"learner": {"min_steps": 10}})
-    assert (run.config.read_bytes(), run.facts.read_bytes()) == before
+    before = run.config.read_bytes(), run.record.path.read_bytes()
+    with locked(run.path, RunError), pytest.raises(RunError, match="in use by another process"):
+        Run.resume(run.path, LONGER)
+    assert (run.config.read_bytes(), run.record.path.read_bytes()) == before
+
+
+def test_kept_checkpoints_can_be_asked_for_later(tmp_path: Path) -> None:
+    run_to_end(small_settings(tmp_path / "run"))
+    finish(Run.resume(tmp_path / "run", {"checkpoint_keep": 1, **LONGER}))
+    kept = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert kept == [f"step-000000{step}.safetensors" for step in (25, 30, 35, 40)]
+
+
+def test_changes_keep_where_the_run_comes_from(tmp_path: Path) -> None:
+    run = Run.start(small_settings(tmp_path / "run"))
+    stop_at(run, 5)
+    facts = run.record.read()
+    foreign = facts | {"versions": {"qrl": "0.1.0"}, "git_commit": "abc"}
+    run.record.path.write_text(json.dumps(foreign))
+    stop_at(Run.resume(run.path, LONGER), 6)
+    stop_at(Run.resume(run.path), 7)
+    after = run.record.read()
+    assert (after["versions"], after["git_commit"]) == ({"qrl": "0.1.0"}, "abc")
+    assert after["resumed"] == [{"step": 5, "versions": facts["versions"], "git_commit": facts["git_commit"]}]
+
+
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    run = Run.start(small_settings(tmp_path / "run"))
+    for damaged in ("[]", "{", "null"):
+        run.record.path.write_text(damaged)
+        with pytest.raises(FileError, match=r"run\.json is damaged"):
+            Run.open(run.path)
+    run.record.path.unlink()
+    assert Run.open(run.path).problem.command == "train-agent"
+
+
+def test_leaving_the_loop_saves_and_the_run_continues(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_to_end(small_settings(whole))
+    run = Run.start(small_settings(parts))
+    for _ in range(3):
+        for row in run.train():
+            assert row["step"] == run.step or row["step"] > run.step
+            break
+    assert run.step == 9
+    finish(run)
+    assert logged_rows(parts) == logged_rows(whole)
+    assert checkpoint_bytes(parts) == checkpoint_bytes(whole)
+
+
+def test_an_interrupted_step_is_repeated(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_to_end(small_settings(whole))
+    run = Run.start(small_settings(parts))
+    interrupt = run.trainer.learner.after_step
+
+    def interrupted() -> None:
+        interrupt()
+        if run.trainer.learner.steps_done == 7:
+            raise KeyboardInterrupt
+
+    run.trainer.learner.after_step = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        finish(run)
+    assert run.step == 5  # the last checkpoint
+    finish(run)
+    assert checkpoint_bytes(parts) == checkpoint_bytes(whole)
 
 
 def test_other_settings_cannot_be_changed(tmp_path: Path) -> None:
@@ -115,7 +199,7 @@ def test_a_warm_start_takes_over_weights_and_scaling(tmp_path: Path) -> None:
     assert not torch.equal(plain["observations.mean"], weights["observations.mean"])  # of another layout
     assert not any(key.startswith("optimizer.") for key in initial)
     assert run.trainer.learner.steps_done == 0
-    assert json.loads(run.facts.read_text())["init"] == str(tmp_path / "other")
+    assert run.record.read()["init"] == {"run": str(tmp_path / "other"), "step": 20}
     stop_at(run, 7)
     finish(Run.resume(run.path))
     final = load_file(run.checkpoint)
@@ -126,14 +210,20 @@ def test_a_warm_start_takes_over_weights_and_scaling(tmp_path: Path) -> None:
     finish(whole)
     assert all(torch.equal(final[key], value) for key, value in load_file(whole.checkpoint).items())
     finish(Run.resume(run.path, {"learner": {"min_steps": 25}}))
-    assert json.loads(run.facts.read_text())["init"] == str(tmp_path / "other")  # also after an extension
+    assert run.record.read()["init"] == {"run": str(tmp_path / "other"), "step": 20}  # also after an extension
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"name": "iqe-sum"}, r"--init: .*checkpoint\.safetensors holds the model iqe-maxmean .*trains iqe-sum"),
-        ({"params": {"hidden_sizes": [8], "latent_size": 16}}, r"holds the model iqe-maxmean with .*\[16, 16\].*\[8\]"),
+        (
+            {"name": "iqe-sum"},
+            r"--init: .*checkpoint\.safetensors holds another model: model was 'iqe-maxmean'",
+        ),
+        (
+            {"params": {"hidden_sizes": [8], "latent_size": 16}},
+            r"params\.hidden_sizes was \[16, 16\], now \[8\]",
+        ),
     ],
 )
 def test_a_warm_start_from_another_model_is_refused(model: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -145,6 +235,6 @@ def test_a_warm_start_from_another_model_is_refused(model: dict[str, object], me
 
 def test_a_warm_start_from_other_observations_is_refused(tmp_path: Path) -> None:
     Run.start(graph_settings(tmp_path / "other", model={"name": "iqe-maxmean", "params": {"hidden_sizes": [16, 16]}}))
-    with pytest.raises(CheckpointError, match=r"other/checkpoint\.safetensors does not fit the model iqe-maxmean"):
+    with pytest.raises(CheckpointError, match=r"holds another model: observation_dim was 8, now 18"):
         Run.start(small_settings(tmp_path / "run"), init=tmp_path / "other")
     assert not (tmp_path / "run").exists()

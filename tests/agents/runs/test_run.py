@@ -164,9 +164,9 @@ def test_a_run_that_does_not_record_its_command(tmp_path: Path) -> None:
     """As those of release 0.1."""
     for settings in (small_settings(tmp_path / "agent"), graph_settings(tmp_path / "graph")):
         run = Run.start(settings)
-        facts = json.loads(run.facts.read_text())
+        facts = json.loads(run.record.path.read_text())
         command = facts.pop("command")
-        run.facts.write_text(json.dumps(facts))
+        run.record.path.write_text(json.dumps(facts))
         assert Run.open(run.path).problem.command == command
         assert finish(Run.resume(run.path))
 
