@@ -114,7 +114,7 @@ def test_a_dry_run_can_be_interrupted(study: str, monkeypatch: pytest.MonkeyPatc
     def interrupt(learner: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("qrl.agents.studies.estimate._seconds_per_step", interrupt)
+    monkeypatch.setattr("qrl.agents.studies.estimate.seconds_per_step", interrupt)
     assert main([study, "out=new", "--dry-run"]) == 130
 
 

@@ -135,9 +135,9 @@ def test_a_failed_run_is_tried_twice_and_again_by_the_next_sweep(
 def test_progress_is_shown_while_runs_take_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("qrl.agents.studies.progress.PLAIN_SECONDS", 0.001)
+    monkeypatch.setattr("qrl.common.progress.PLAIN_SECONDS", 0.001)
     swept(tiny(), tmp_path)
-    assert "0 of 1 runs done, 0 failed" in capsys.readouterr().err
+    assert "0 of 1 runs; time left unknown" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("plugin_metrics")
