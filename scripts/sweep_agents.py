@@ -67,18 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _dry_run(study, folder, args.jobs)
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
-    backend = BACKENDS[args.backend](args.jobs, args.ray_address)
     try:
-        print(
-            f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}",
-            flush=True,
-        )
-        failed = sweep(study, folder, backend, tuple(args.plugin))
+        with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
+            size = f"{len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
+            print(f"{study.name}: {size}", flush=True)
+            failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
         print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130
-    finally:
-        backend.close()
     print(f"{f'{failed} runs failed' if failed else 'complete'}; draw the results with: report-sweep {folder.path}")
     return 1 if failed else 0
 

@@ -14,7 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
@@ -56,9 +57,17 @@ class Backend(ABC):
     def _run(self, task: Task) -> str | None:
         """Wait for the task, in one of `jobs` threads."""
 
-    def close(self) -> None:
-        """Stop running tasks at once."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._close(kill=kind is not None)
+
+    def _close(self, kill: bool) -> None:
+        """End the workers: at once with `kill`, otherwise all of them are idle."""
 
 
 class LokyBackend(Backend):
@@ -81,10 +90,10 @@ class LokyBackend(Backend):
             return DIED
         return error
 
-    def close(self) -> None:
-        super().close()
+    def _close(self, kill: bool) -> None:
+        # Killed workers leak semaphores, which Python warns about. Idle ones end in parallel; Python waits at exit.
         for executor in self._executors:
-            executor.shutdown(kill_workers=True)
+            executor.shutdown(wait=kill, kill_workers=kill)
 
 
 class RayBackend(Backend):
@@ -117,8 +126,7 @@ class RayBackend(Backend):
                 self._shared[dataset] = self._ray.put(dataset.read_bytes())
             return self._shared[dataset]
 
-    def close(self) -> None:
-        super().close()
+    def _close(self, kill: bool) -> None:
         self._ray.shutdown()
 
 

@@ -101,11 +101,8 @@ class InlineBackend(Backend):
 
 def swept(plan: Study, path: Path) -> list[Task]:
     """Sweep a study in this process; returns the tasks that it took."""
-    backend = InlineBackend()
-    try:
+    with InlineBackend() as backend:
         sweep(plan, StudyFolder(path), backend)
-    finally:
-        backend.close()
     return backend.tasks
 
 

@@ -3,14 +3,14 @@
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from qrl.agents.runs.run import Run
-from qrl.agents.studies.backends import pack, remote_attempt, split_cores, unpack
+from qrl.agents.studies.backends import LokyBackend, pack, remote_attempt, split_cores, unpack
 from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.worker import Task, attempt
@@ -23,6 +23,26 @@ from tests.agents.studies.hand_made import tiny
 )
 def test_cores_are_split_among_jobs(cores: int, jobs: int | None, expected: tuple[int, int]) -> None:
     assert split_cores(cores, jobs) == expected
+
+
+class ToyExecutor:
+    """Records how it is shut down."""
+
+    def __init__(self) -> None:
+        self.killed: list[bool] = []
+
+    def shutdown(self, wait: bool, kill_workers: bool) -> None:
+        self.killed.append(kill_workers)
+
+
+def test_workers_are_killed_only_by_an_interruption() -> None:
+    for error in (None, KeyboardInterrupt()):
+        executor = ToyExecutor()
+        with suppress(KeyboardInterrupt), LokyBackend(1) as backend:
+            backend._executors.append(executor)
+            if error is not None:
+                raise error
+        assert executor.killed == [error is not None]
 
 
 def test_files_travel(tmp_path: Path) -> None:
