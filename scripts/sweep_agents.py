@@ -22,7 +22,7 @@ def _parser(argv: Sequence[str] | None) -> Parser:
 
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
-    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
+    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as smoke")
     add(
         "--jobs",
         type=int,
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.jobs is not None and args.jobs < 1:
         raise ConfigError(f"--jobs must be at least 1 (got {args.jobs})")
     if args.ray_address is not None and args.backend != "ray":
-        raise ConfigError("--ray-address is that of a Ray cluster: add --backend ray")
+        raise ConfigError("--ray-address applies only to --backend ray")
     study = Study.load(args.study, args.overrides)
 
     # Imported only now, so that --help answers without torch.

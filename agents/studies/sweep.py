@@ -11,7 +11,7 @@ from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.agents.studies.table import check_columns, gather, write_rows
-from qrl.agents.studies.worker import Task, check_settings
+from qrl.agents.studies.worker import Job, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
 from qrl.common.progress import Progress
@@ -74,7 +74,7 @@ def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[st
 
         def submit(run: PlannedRun) -> "Future[str | None]":
             values = _settings(folder, run).model_dump() | {"threads": backend.threads}
-            return backend.submit(Task(study.settings.command, values, plugins))
+            return backend.submit(Job(study.settings.command, values, plugins))
 
         total, failed = len(study.runs), 0
         waiting = {submit(run): (run, 1) for run in missing}

@@ -13,7 +13,7 @@ from qrl.agents.runs.run import Run
 from qrl.agents.studies.backends import LokyBackend, pack, remote_attempt, split_cores, unpack
 from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.scoring import SCORERS
-from qrl.agents.studies.worker import Task, attempt
+from qrl.agents.studies.worker import Job, attempt
 from qrl.common.errors import ConfigError
 from tests.agents.studies.hand_made import tiny
 
@@ -77,16 +77,16 @@ def test_a_run_elsewhere_is_as_one_here(tmp_path: Path) -> None:
     dataset = tmp_path / "data" / "corridor.npz"
     tiny().settings.kind.problem.collect(planned.settings).save(dataset)
 
-    def task(run: Path) -> Task:
+    def job(run: Path) -> Job:
         paths = {"run": str(run), "dataset": str(dataset), "threads": 1}
-        return Task("train-agent", planned.settings.model_dump() | paths)
+        return Job("train-agent", planned.settings.model_dump() | paths)
 
     here, travelled = tmp_path / "runs" / "here", tmp_path / "runs" / "travelled"
-    assert attempt(task(here)) is None
-    error, files = remote_attempt(task(travelled), dataset.read_bytes(), {})
+    assert attempt(job(here)) is None
+    error, files = remote_attempt(job(travelled), dataset.read_bytes(), {})
     assert error is None
     # A second time, with what the first has left: it is resumed, and nothing is to be done.
-    error, again = remote_attempt(task(travelled), dataset.read_bytes(), files)
+    error, again = remote_attempt(job(travelled), dataset.read_bytes(), files)
     assert error is None
     assert again["checkpoint.safetensors"] == files["checkpoint.safetensors"]
     unpack(again, travelled)
