@@ -8,7 +8,7 @@ class CheckpointError(UserError):
 
 
 class RunError(UserError):
-    """A folder that is no training run, or one that cannot be used as asked."""
+    """A folder that is not a training run, or one that cannot be used as asked."""
 
 
 class TrainingError(UserError):

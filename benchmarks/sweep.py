@@ -26,13 +26,10 @@ def _study() -> Study:
 
 def _seconds(jobs: int) -> float:
     with tempfile.TemporaryDirectory() as temporary:
-        folder, backend = StudyFolder(Path(temporary) / "results"), LokyBackend(jobs)
-        backend.threads = 1
         start = time.perf_counter()
-        try:
-            failed = sweep(_study(), folder, backend)
-        finally:
-            backend.close()
+        with LokyBackend(jobs) as backend:
+            backend.threads = 1
+            failed = sweep(_study(), StudyFolder(Path(temporary) / "results"), backend)
         assert not failed
         return time.perf_counter() - start
 

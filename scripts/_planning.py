@@ -1,6 +1,6 @@
 """Arguments that the commands for planning share. Nothing here imports torch."""
 
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import get_args
 
@@ -20,8 +20,11 @@ def add_planning_arguments(parser: Parser, argv: Sequence[str] | None) -> None:
 
 
 def grid_cell(text: str) -> tuple[int, int]:
-    x, y = text.split(",")
-    return int(x), int(y)
+    try:
+        x, y = map(int, text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"invalid cell {text!r}: expected X,Y, such as 3,4") from None
+    return x, y
 
 
 def check_planning_arguments(args: Namespace) -> None:

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from qrl.agents.runs.problems import Problem
     from qrl.agents.runs.run import Run
 
-PLAIN_SECONDS = 30  # between lines of progress without a terminal
+STOPPING = "stopping after this step (and any compilation in progress), with a checkpoint; Ctrl-C again stops at once"
 
 
 def training_command(problem: "Problem", description: str | None, argv: Sequence[str] | None) -> int:
@@ -65,7 +64,7 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
 def _changes(problem: "Problem", args: Namespace) -> dict[str, Any]:
     """The settings given beside --resume."""
     if args.force or args.dry_run or args.init is not None:
-        raise ConfigError("--resume continues a run as it is: leave out --force, --dry-run and --init")
+        raise ConfigError("--resume cannot be combined with --force, --dry-run or --init")
     if args.config is None and not args.overrides:
         return {}
     from qrl.agents.runs.model import resolve
@@ -83,28 +82,20 @@ def _chosen(values: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def _train(run: "Run") -> int:
-    from tqdm import tqdm
+    from qrl.common.progress import Progress
 
     learner = run.trainer.learner
     first, last = learner.steps_done, learner.num_steps
     print(f"training {run.settings.model.name} in {run.path}, steps {first} to {last}", flush=True)
     if run.settings.compile == "on" and first < last:
-        print("kernels are compiled on first use: seconds where they are cached, otherwise up to a minute", flush=True)
+        print("kernels are compiled on first use: seconds if cached, otherwise up to a minute", flush=True)
     shown: dict[str, str] = {}
     keys = ("loss", *run.problem.scored(run.dataset)[:1])
-    start = line = time.monotonic()
-    with _stop_signals() as received, tqdm(total=last, initial=first, unit=" steps", disable=None) as bar:
+    with _stop_signals() as received, Progress(last, first, "steps") as progress:
         for row in run.train(stop=lambda: bool(received)):
             shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}
-            step = int(row["step"])
-            bar.update(step - bar.n)
-            bar.set_postfix(shown)
-            now = time.monotonic()
-            if bar.disable and now - line >= PLAIN_SECONDS:
-                line = now
-                minutes = (now - start) / (step - first) * (last - step) / 60
-                scores = "".join(f", {key} {value}" for key, value in shown.items())
-                print(f"step {step} of {last}{scores}; about {minutes:.1f} minutes left", flush=True)
+            progress.update(int(row["step"]), shown)
+            progress.tick()
     if received and learner.steps_done < last:
         print(f"stopped at step {learner.steps_done}; continue with: {run.problem.command} --resume {run.path}")
         return 128 + received[0]
@@ -121,7 +112,7 @@ def _stop_signals() -> Iterator[list[int]]:
         if received and number == signal.SIGINT:
             raise KeyboardInterrupt
         received.append(number)
-        print("\nstopping after this step, with a checkpoint; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+        print(f"\n{STOPPING}", file=sys.stderr, flush=True)
 
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -86,9 +86,9 @@ def _check_arguments(args: Namespace) -> None:
     if args.reference is not None and args.checkpoint is not None:
         raise ConfigError("--checkpoint belongs to a training run: leave it out with --reference")
     if args.start is not None and args.gif is None:
-        raise ConfigError("--start is that of the GIF: add --gif")
+        raise ConfigError("--start applies only to the GIF; add --gif")
     if args.goal is not None and args.gif is None and args.pictures is None:
-        raise ConfigError("--goal is that of the pictures: add --pictures or --gif")
+        raise ConfigError("--goal applies only to pictures; add --pictures or --gif")
     if args.json is not None:
         check_output(args.json, ".json", args.force)
     if args.gif is not None:

@@ -22,7 +22,7 @@ def _parser(argv: Sequence[str] | None) -> Parser:
 
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
-    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as studies/smoke")
+    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as smoke")
     add(
         "--jobs",
         type=int,
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.jobs is not None and args.jobs < 1:
         raise ConfigError(f"--jobs must be at least 1 (got {args.jobs})")
     if args.ray_address is not None and args.backend != "ray":
-        raise ConfigError("--ray-address is that of a Ray cluster: add --backend ray")
+        raise ConfigError("--ray-address applies only to --backend ray")
     study = Study.load(args.study, args.overrides)
 
     # Imported only now, so that --help answers without torch.
@@ -67,18 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _dry_run(study, folder, args.jobs)
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
-    backend = BACKENDS[args.backend](args.jobs, args.ray_address)
     try:
-        print(
-            f"{study.name}: {len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}",
-            flush=True,
-        )
-        failed = sweep(study, folder, backend, tuple(args.plugin))
+        with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
+            size = f"{len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
+            print(f"{study.name}: {size}", flush=True)
+            failed = sweep(study, folder, backend, tuple(args.plugin))
     except KeyboardInterrupt:
         print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130
-    finally:
-        backend.close()
     print(f"{f'{failed} runs failed' if failed else 'complete'}; draw the results with: report-sweep {folder.path}")
     return 1 if failed else 0
 

@@ -112,7 +112,7 @@ class Evaluator:
         elif self.env is not None:
             notices.append("distances are compared with those of the dataset's layout, not of the environment")
         if self.protocol is None:
-            notices.append("there is no world to plan in: name an environment with --env")
+            notices.append("there is no world to plan in; evaluate-planning --env plans in an environment of yours")
         if not self.tabulated:
             notices.append(f"more than {MAX_TABLE:,} distinct states: not all pairs are evaluated")
         if self._cut_at < self.max_steps:
@@ -262,7 +262,7 @@ class Evaluator:
             if self.env.render_mode != "rgb_array":
                 raise WorldError("the environment renders no frames: make it with render_mode='rgb_array'")
         elif self.truth is None:
-            raise WorldError("there is no world to show: name an environment with --env")
+            raise WorldError("there is no world to show; evaluate-planning --env plans in an environment of yours")
         else:
             self.task(start, goal)
 

@@ -82,7 +82,7 @@ TASKS = [  # of a set of tasks: `Tasks`
            _excess_steps, 2, False),
     Metric("tasks", "tasks", "number of tasks; in a layout, all have reachable goals",
            _of_tasks(len), 0, by_distance=True),
-    Metric("failures.blocked", "  failed: blocked", "tasks that push against a wall or door for ever",
+    Metric("failures.blocked", "  failed: blocked", "tasks that push against a wall or door forever",
            _failed("blocked"), 0, False),
     Metric("failures.loop", "  failed: loop", "tasks that walk in a circle", _failed("loop"), 0, False),
     Metric("failures.cap", "  failed: cap", "tasks that run out of steps on the way", _failed("cap"), 0, False),

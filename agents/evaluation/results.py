@@ -125,7 +125,7 @@ def column_values(values: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def read_values(text: str) -> dict[str, Value]:
-    """The metrics in the JSON of an evaluation, by key; raises ValueError if it is no such JSON."""
+    """The metrics in the JSON of an evaluation, by key; raises ValueError for other content."""
     content = json.loads(text)
     if not isinstance(content, dict) or "success_rate" not in content:
         raise ValueError("not the JSON of an evaluation")
@@ -135,7 +135,7 @@ def read_values(text: str) -> dict[str, Value]:
         for key in metric.key.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise ValueError(f"{metric.key} is no number")
+            raise ValueError(f"{metric.key} is not a number")
         values[metric.key] = value
     return values
 

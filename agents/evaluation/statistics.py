@@ -25,6 +25,6 @@ def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     """A 95 % confidence interval of a success rate."""
     rate, weight = successes / trials, _Z**2 / trials
-    centre = (rate + weight / 2) / (1 + weight)
+    center = (rate + weight / 2) / (1 + weight)
     half = math.sqrt(rate * (1 - rate) * weight + weight**2 / 4) / (1 + weight)
-    return centre - half if successes else 0.0, centre + half if successes < trials else 1.0
+    return center - half if successes else 0.0, center + half if successes < trials else 1.0

@@ -58,7 +58,7 @@ class Outcome:
 
     steps: how many were taken, up to the cap where the goal was not reached.
     cause: "" for a success. For a failure "blocked" where the last move changed nothing, because a wall or a door stops
-    it for ever; "loop" where the last state had been visited before; "cap" where the steps ran out on the way.
+    it forever; "loop" where the last state had been visited before; "cap" where the steps ran out on the way.
     """
 
     success: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""The model of a run at initialization, and settings in which nothing is left to be found out."""
+"""The model of a run at initialization, and fully resolved settings."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def _device(name: str) -> torch.device:
 
 
 def resolve(settings: SettingsT) -> SettingsT:
-    """Settings in which nothing is left to be found out; a misspelt model is refused before data is made."""
+    """Fully resolved settings; a misspelled model is refused before data is collected."""
     find(settings.model.name)
     compile_ = settings.compile
     if compile_ == "auto":

@@ -166,7 +166,7 @@ class Run:
         learner = dict(values.pop("learner", {}))
         longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
         values["learner"] = learner
-        refused = differences(self.settings.model_dump(), values, values)
+        refused = differences(self.settings.model_dump(), values)
         shorter = {key: value for key, value in longer.items() if value < getattr(self.settings.learner, key)}
         refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
         if refused:
@@ -208,7 +208,7 @@ class Run:
         """The agent of the last checkpoint or of another one of this run, and the checkpoint's metadata."""
         path = self.checkpoint if checkpoint is None else Path(checkpoint)
         agent, metadata = load_agent(path, self._find_model, seed)
-        changes = differences(metadata.settings, self.settings.fixed, self.settings.fixed)
+        changes = differences(metadata.settings, self.settings.fixed)
         if changes:
             raise CheckpointError(f"{path} does not belong to {self.path}: {'; '.join(changes)}")
         return agent, metadata

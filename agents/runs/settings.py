@@ -109,12 +109,11 @@ class GraphTrainSettings(RunSettings):
         return self.model_copy(update={"graph": data})
 
 
-def differences(saved: Any, wanted: Any, given: Any, prefix: str = "") -> list[str]:
-    """What `wanted` changes of the `saved` values, among the keys of `given`: a line per key."""
-    if not isinstance(given, dict) or not isinstance(saved, dict):
+def differences(saved: Any, wanted: Any, prefix: str = "") -> list[str]:
+    """What `wanted` changes of the `saved` values: a line per key of `wanted`."""
+    if not isinstance(wanted, dict) or not isinstance(saved, dict):
         return [] if saved == wanted else [f"{prefix} was {saved!r}, now {wanted!r}"]
     changes = []
-    for key in given:
-        dotted = f"{prefix}.{key}" if prefix else key
-        changes += differences(saved.get(key), wanted.get(key), given[key], dotted)
+    for key, value in wanted.items():
+        changes += differences(saved.get(key), value, f"{prefix}.{key}" if prefix else key)
     return changes

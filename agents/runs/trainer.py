@@ -53,11 +53,11 @@ class Trainer:
             "num_actions": checkpoint.num_actions,
         }
         now = {"model": settings.model.name, "observation_dim": states.shape[1], "num_actions": num_actions}
-        changes = differences(before, now, now)
+        changes = differences(before, now)
         if not changes:
             trainer = cls._build_for(path, settings, dataset, tensors)
             params = trainer.model_params
-            changes = differences(checkpoint.model_params, params, params, "model.params")
+            changes = differences(checkpoint.model_params, params, "model.params")
         if changes:
             raise CheckpointError(f"--init: {path} holds another model: {'; '.join(changes)}")
         with _fits(path, settings):
@@ -73,7 +73,7 @@ class Trainer:
                 f"{path} was trained on other data than {settings.dataset or 'the dataset in its folder'}; "
                 "give the path of the original data with dataset=FILE"
             )
-        changes = differences(checkpoint.settings, settings.fixed, settings.fixed)
+        changes = differences(checkpoint.settings, settings.fixed)
         if changes:
             raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changes)}")
         trainer = cls._build_for(path, settings, dataset, tensors)

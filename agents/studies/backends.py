@@ -14,13 +14,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 
 from qrl.agents.studies.folder import EVALUATION
-from qrl.agents.studies.worker import Task, attempt, serve
+from qrl.agents.studies.worker import Job, attempt, serve
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import atomic_write
 from qrl.common.locks import LOCK
@@ -36,28 +37,36 @@ def split_cores(cores: int, jobs: int | None) -> tuple[int, int]:
 
 
 class Backend(ABC):
-    """Runs tasks, `jobs` at a time, each with `threads` threads."""
+    """Computes up to `jobs` jobs in parallel, with `threads` threads each."""
 
     def __init__(self, cores: int, jobs: int | None) -> None:
         self.jobs, self.threads = split_cores(cores, jobs)
         self._pool = ThreadPoolExecutor(self.jobs)
 
-    def submit(self, task: Task) -> "Future[str | None]":
+    def submit(self, job: Job) -> "Future[str | None]":
         """The future holds what went wrong, or None."""
-        return self._pool.submit(self._try, task)
+        return self._pool.submit(self._try, job)
 
-    def _try(self, task: Task) -> str | None:
+    def _try(self, job: Job) -> str | None:
         try:
-            return self._run(task)
+            return self._run(job)
         except UserError as error:  # as when the disk is full
             return str(error)
 
     @abstractmethod
-    def _run(self, task: Task) -> str | None:
-        """Wait for the task, in one of `jobs` threads."""
+    def _run(self, job: Job) -> str | None:
+        """Wait for the job, in one of `jobs` threads."""
 
-    def close(self) -> None:
-        """Stop running tasks at once."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(kill=kind is not None)
+
+    def _close(self, kill: bool) -> None:
+        """End the workers, at once if `kill`; otherwise all of them are idle."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -67,7 +76,7 @@ class LokyBackend(Backend):
         self._thread = threading.local()
         self._executors: list[ProcessPoolExecutor] = []
 
-    def _run(self, task: Task) -> str | None:
+    def _run(self, job: Job) -> str | None:
         # A pool of one process per job, because the death of a process breaks its whole pool.
         executor = getattr(self._thread, "executor", None)
         if executor is None:
@@ -75,20 +84,21 @@ class LokyBackend(Backend):
             self._thread.executor = executor
             self._executors.append(executor)
         try:
-            error: str | None = executor.submit(attempt, task).result()
+            error: str | None = executor.submit(attempt, job).result()
         except BrokenProcessPool:
             self._thread.executor = None
             return DIED
         return error
 
-    def close(self) -> None:
-        super().close()
+    def _close(self, kill: bool) -> None:
+        super()._close(kill)
+        # Killed workers leak semaphores, which Python warns about. Idle ones end in parallel; Python waits at exit.
         for executor in self._executors:
-            executor.shutdown(kill_workers=True)
+            executor.shutdown(wait=kill, kill_workers=kill)
 
 
 class RayBackend(Backend):
-    """Workers may be on other machines: files travel with the task and back."""
+    """Workers may be on other machines: files travel with the job and back."""
 
     def __init__(self, jobs: int | None, address: str | None) -> None:
         self._ray = _connect(address)
@@ -99,10 +109,10 @@ class RayBackend(Backend):
         self._shared: dict[Path, Any] = {}  # datasets
         self._lock = threading.Lock()
 
-    def _run(self, task: Task) -> str | None:
-        run, dataset = Path(task.settings["run"]), Path(task.settings["dataset"])
+    def _run(self, job: Job) -> str | None:
+        run, dataset = Path(job.settings["run"]), Path(job.settings["dataset"])
         try:
-            error, files = self._ray.get(self._remote.remote(task, self._put(dataset), pack(run)))
+            error, files = self._ray.get(self._remote.remote(job, self._put(dataset), pack(run)))
         except self._ray.exceptions.RayTaskError as failure:  # as when qrl is not installed there
             return f"{type(failure.cause).__name__}: {failure.cause}"
         except self._ray.exceptions.RayError as failure:
@@ -117,24 +127,24 @@ class RayBackend(Backend):
                 self._shared[dataset] = self._ray.put(dataset.read_bytes())
             return self._shared[dataset]
 
-    def close(self) -> None:
-        super().close()
+    def _close(self, kill: bool) -> None:
+        super()._close(kill)
         self._ray.shutdown()
 
 
-def remote_attempt(task: Task, dataset: bytes, files: dict[str, bytes]) -> tuple[str | None, dict[str, bytes]]:
+def remote_attempt(job: Job, dataset: bytes, files: dict[str, bytes]) -> tuple[str | None, dict[str, bytes]]:
     """A run in a temporary folder of any machine; returns what went wrong, and the files of the run."""
     with TemporaryDirectory(prefix="qrl-") as temporary:
         # The same layout as in the study, because a run records where its dataset is relative to itself.
-        run = Path(temporary) / "runs" / Path(task.settings["run"]).name
-        data = Path(temporary) / "data" / Path(task.settings["dataset"]).name
+        run = Path(temporary) / "runs" / Path(job.settings["run"]).name
+        data = Path(temporary) / "data" / Path(job.settings["dataset"]).name
         paths = {"run": str(run), "dataset": str(data)}
         data.parent.mkdir()
         data.write_bytes(dataset)
         unpack(files, run)
         _relocate(run, paths)
-        error = attempt(replace(task, settings=task.settings | paths))
-        _relocate(run, {key: task.settings[key] for key in paths})
+        error = attempt(replace(job, settings=job.settings | paths))
+        _relocate(run, {key: job.settings[key] for key in paths})
         return error, pack(run)
 
 

@@ -1,17 +1,15 @@
 """How long a sweep would take, from a few timed training steps of each family."""
 
 import math
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qrl.agents.learners.base import Learner
+from qrl.agents.runs.dry_run import seconds_per_step
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.settings import RunSettings
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.study import PlannedRun, Study
 
-MAX_STEPS, MAX_SECONDS = 10, 2.0  # of timed steps per family: whichever comes first
 MEASURED = (
     "measured on this machine: some training steps per family, without compiled kernels; assumed: all runs of a family "
     "take as long per step, and jobs do not slow each other down; left out: data, references, compiling and evaluations"
@@ -33,7 +31,7 @@ def estimate_lines(
             datasets[sample.data_name] = _dataset(study, folder, sample)
         settings = sample.settings.model_copy(update={"threads": threads, "compile": "off"})
         learner = Run.prepare(settings, datasets[sample.data_name]).trainer.learner
-        per_step = _seconds_per_step(learner)
+        per_step = seconds_per_step(learner)
         steps = sum(_num_steps(study, run, sample, learner.num_samples) for run in runs)
         total += per_step * steps
         yield (
@@ -49,15 +47,6 @@ def estimate_lines(
 def _dataset(study: Study, folder: StudyFolder, run: PlannedRun) -> Any:
     problem, path = study.settings.kind.problem, folder.dataset(run)
     return problem.dataset_type.load(path) if path.is_file() else problem.collect(run.settings)
-
-
-def _seconds_per_step(learner: Learner) -> float:
-    learner.step(log=False)  # the first one initializes
-    start, steps, elapsed = time.monotonic(), 0, 0.0
-    while steps < MAX_STEPS and elapsed < MAX_SECONDS:
-        learner.step(log=False)
-        steps, elapsed = steps + 1, time.monotonic() - start
-    return elapsed / steps
 
 
 def _num_steps(study: Study, run: PlannedRun, sample: PlannedRun, num_samples: int) -> int:

@@ -20,9 +20,9 @@ from qrl.agents.studies.statistics import (
     t_interval,
 )
 from qrl.agents.studies.study import Claim, Condition, Study
-from qrl.agents.studies.table import Row
+from qrl.agents.studies.table import RunRow
 
-SUBJECT = "iqe-maxmean"  # whose improvement over every other family is reported
+FOCUS_FAMILY = "iqe-maxmean"  # whose improvement over every other family is reported
 Verdict = Literal["holds", "does not hold", "undecided", "no data"]
 
 
@@ -44,7 +44,7 @@ class GroupSummary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The probability that a run of `SUBJECT` beats one of the family; None where either lacks results."""
+    """The probability that a run of `FOCUS_FAMILY` beats one of the family; None where either lacks results."""
 
     family: str
     probability: float | None
@@ -71,12 +71,12 @@ class Decision:
 class Findings:
     """Rows by family, configuration and condition; tuning runs count only towards the selection of configurations."""
 
-    def __init__(self, study: Study, rows: Sequence[Row]) -> None:
+    def __init__(self, study: Study, rows: Sequence[RunRow]) -> None:
         self.study = study
         self.rows = rows
         self.kind = study.settings.kind
         self.conditions = study.settings.conditions
-        self._index: dict[tuple[str, str, Condition, str], list[Row]] = {}
+        self._index: dict[tuple[str, str, Condition, str], list[RunRow]] = {}
         for row in rows:
             self._index.setdefault((row.family, row.choice, row.condition, row.purpose), []).append(row)
         self.untuned: list[str] = []  # families none of whose configurations has all its tuning runs
@@ -103,7 +103,9 @@ class Findings:
             self.untuned.append(family)
         return configurations[int(np.argmax(means))]
 
-    def _group(self, family: str, configuration: str, condition: Condition, purpose: str = "evaluation") -> list[Row]:
+    def _group(
+        self, family: str, configuration: str, condition: Condition, purpose: str = "evaluation"
+    ) -> list[RunRow]:
         return self._index.get((family, configuration, condition, purpose), [])
 
     # Means
@@ -145,17 +147,17 @@ class Findings:
     # Comparisons
 
     def comparisons(self) -> list[Comparison]:
-        """`SUBJECT` against every other family, over all conditions."""
-        if SUBJECT not in self.selected:
+        """`FOCUS_FAMILY` against every other family, over all conditions."""
+        if FOCUS_FAMILY not in self.selected:
             return []
-        subject = self._strata(SUBJECT)
+        focus = self._strata(FOCUS_FAMILY)
         comparisons = []
         for family in self.selected:
-            if family == SUBJECT:
+            if family == FOCUS_FAMILY:
                 continue
             other = self._strata(family)
-            if all(len(values) for values in (*subject, *other)):
-                probability, interval = improvement(subject, other), bootstrap_improvement(subject, other)
+            if all(len(values) for values in (*focus, *other)):
+                probability, interval = improvement(focus, other), bootstrap_improvement(focus, other)
                 comparisons.append(Comparison(family, probability, interval))
             else:
                 comparisons.append(Comparison(family, None, None))
@@ -216,6 +218,6 @@ class Findings:
         }
 
 
-def _values(rows: Sequence[Row], metric: str) -> Values:
+def _values(rows: Sequence[RunRow], metric: str) -> Values:
     values = (row.scores.get(metric) for row in rows if row.status == "complete")
     return np.array([value for value in values if value is not None], np.float64)

@@ -5,11 +5,11 @@ import io
 from pathlib import Path
 
 from qrl.agents.evaluation.results import REFERENCES
-from qrl.agents.studies.findings import SUBJECT, Decision, Findings, GroupSummary
+from qrl.agents.studies.findings import FOCUS_FAMILY, Decision, Findings, GroupSummary
 from qrl.agents.studies.pictures import study_picture
 from qrl.agents.studies.statistics import Interval
 from qrl.agents.studies.study import Condition
-from qrl.agents.studies.table import Row
+from qrl.agents.studies.table import RunRow
 from qrl.common.files import atomic_write
 
 FILES = ("report.md", "summary.csv", "figure.png")
@@ -60,7 +60,7 @@ def markdown(findings: Findings, groups: list[GroupSummary], picture: str) -> st
         parts += [f"## {condition_title(findings, condition)}", condition_table(findings, condition, groups)]
     comparisons = comparisons_table(findings)
     if comparisons:
-        parts += [f"## How often {SUBJECT} is better", comparisons]
+        parts += [f"## How often {FOCUS_FAMILY} is better", comparisons]
     if findings.study.settings.claims:
         parts += ["## Claims", claims_table(findings)]
     return "\n\n".join(parts) + "\n"
@@ -83,7 +83,7 @@ def progress(findings: Findings) -> str:
     return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 
 
-def _named(status: str, runs: list[Row]) -> list[str]:
+def _named(status: str, runs: list[RunRow]) -> list[str]:
     rows = [row for row in runs if row.status == status]
     if not rows:
         return []
@@ -158,7 +158,7 @@ def comparisons_table(findings: Findings) -> str:
         [comparison.family, _number(comparison.probability, 2) + _brackets(comparison.interval, 2)]
         for comparison in sorted(findings.comparisons(), key=lambda comparison: -(comparison.probability or 0))
     ]
-    titles = ["family", f"probability that a run of {SUBJECT} is better, mean over all sizes and worlds"]
+    titles = ["family", f"probability that a run of {FOCUS_FAMILY} is better, mean over all sizes and worlds"]
     return table(titles, rows) if rows else ""
 
 

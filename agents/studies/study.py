@@ -288,7 +288,7 @@ class Study:
                     "name another folder with out=..., or give the same keys again"
                 )
             values = run.settings.model_dump()
-            changed = differences(values, planned[run.name], values)
+            changed = differences(values, planned[run.name])
             if changed:
                 raise ConfigError(
                     f"{folder} holds another study: in {run.name}, {'; '.join(changed)}; use another out=..."

@@ -8,13 +8,13 @@ from tqdm import tqdm
 from qrl.agents.runs.settings import RunSettings
 from qrl.agents.studies.backends import Backend
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.progress import Progress
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.agents.studies.table import check_columns, gather, write_rows
-from qrl.agents.studies.worker import Task, check_settings
+from qrl.agents.studies.worker import Job, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
+from qrl.common.progress import Progress
 from qrl.registry import find
 
 ATTEMPTS = 2
@@ -74,12 +74,12 @@ def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[st
 
         def submit(run: PlannedRun) -> "Future[str | None]":
             values = _settings(folder, run).model_dump() | {"threads": backend.threads}
-            return backend.submit(Task(study.settings.command, values, plugins))
+            return backend.submit(Job(study.settings.command, values, plugins))
 
-        failed = 0
+        total, failed = len(study.runs), 0
         waiting = {submit(run): (run, 1) for run in missing}
         try:
-            with Progress(len(study.runs), len(study.runs) - len(missing)) as progress:
+            with Progress(total, total - len(missing), "runs") as progress:
                 while waiting:
                     for future in wait(waiting, progress.timeout, return_when=FIRST_COMPLETED).done:
                         run, attempts = waiting.pop(future)
@@ -88,8 +88,11 @@ def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[st
                             waiting[submit(run)] = (run, attempts + 1)
                             continue
                         folder.write_failure(run, error)
-                        failed += error is not None
-                        progress.finished(run.name, error)
+                        if error is not None:
+                            failed += 1
+                            with tqdm.external_write_mode():
+                                print(f"failed: {run.name}: {error.splitlines()[0]}", flush=True)
+                        progress.update(total - len(waiting), {"failed": failed})
                     progress.tick()
         finally:
             write_rows(gather(folder, study), study.settings.kind.metrics, folder.results)

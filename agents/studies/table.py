@@ -18,7 +18,7 @@ from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 
 
-class Row(BaseModel):
+class RunRow(BaseModel):
     """A row of results.csv; one of a failed or missing run has no scores."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,10 +42,10 @@ class Row(BaseModel):
         return Condition(self.world, self.value)
 
 
-_FIXED = [name for name in Row.model_fields if name != "scores"]
+_FIXED = [name for name in RunRow.model_fields if name != "scores"]
 
 
-def gather(folder: StudyFolder, study: Study) -> list[Row]:
+def gather(folder: StudyFolder, study: Study) -> list[RunRow]:
     """The rows of all planned runs and of the references on their data, as they are on disk."""
     first_runs: dict[tuple[Condition, int], PlannedRun] = {}
     for run in study.runs:
@@ -55,11 +55,11 @@ def gather(folder: StudyFolder, study: Study) -> list[Row]:
     return references + [_run_row(folder, study, run) for run in study.runs]
 
 
-def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
+def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[RunRow]:
     scores = folder.read_references(run)
     world, value = run.condition
     return [
-        Row(
+        RunRow(
             run="__".join(part for part in (name, world, f"{value:g}", f"seed{run.seed}") if part),
             family=name,
             world=world,
@@ -74,9 +74,9 @@ def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[Row]:
     ]
 
 
-def _missing_row(run: PlannedRun) -> Row:
+def _missing_row(run: PlannedRun) -> RunRow:
     world, value = run.condition
-    return Row(
+    return RunRow(
         run=run.name,
         family=run.family,
         choice=run.configuration,
@@ -89,7 +89,7 @@ def _missing_row(run: PlannedRun) -> Row:
     )
 
 
-def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
+def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> RunRow:
     row = _missing_row(run)
     evaluation, failure = folder.evaluation(run), folder.failure(run)
     if evaluation.is_file():
@@ -106,7 +106,7 @@ def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> Row:
     return row
 
 
-def matched(study: Study, rows: list[Row]) -> list[Row]:
+def matched(study: Study, rows: list[RunRow]) -> list[RunRow]:
     """The rows of a file, if they are of the study; planned runs that it lacks get a row as missing."""
     planned = {run.name: run for run in study.runs}
     known = {row.run: row for row in rows if row.purpose != "reference"}
@@ -114,12 +114,12 @@ def matched(study: Study, rows: list[Row]) -> list[Row]:
         raise FileError("results.csv: it has a run twice")
     foreign = sorted(set(known) - set(planned))
     if foreign:
-        raise FileError(f"results.csv: {foreign[0]} is no run of the study {study.name}")
+        raise FileError(f"results.csv: {foreign[0]} is not a run of the study {study.name}")
     references = [row for row in rows if row.purpose == "reference"]
     return references + [known.get(name) or _missing_row(run) for name, run in planned.items()]
 
 
-def write_rows(rows: Sequence[Row], metrics: Iterable[str], path: Path) -> None:
+def write_rows(rows: Sequence[RunRow], metrics: Iterable[str], path: Path) -> None:
     """Write the CSV, with a column per metric."""
     names = list(metrics)
     text = io.StringIO()
@@ -131,7 +131,7 @@ def write_rows(rows: Sequence[Row], metrics: Iterable[str], path: Path) -> None:
         file.write(text.getvalue().encode())
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[RunRow]:
     reader = _reader(path)
     rows = []
     for fields in reader:
@@ -141,7 +141,7 @@ def read_rows(path: Path) -> list[Row]:
         scores = {key: value for key, value in values.items() if key not in _FIXED}
         fixed = {key: value for key, value in values.items() if key in _FIXED}
         try:
-            rows.append(Row.model_validate(fixed | {"scores": scores}))
+            rows.append(RunRow.model_validate(fixed | {"scores": scores}))
         except ValidationError as error:
             problem = error.errors()[0]
             key = ".".join(map(str, problem["loc"]))
@@ -155,7 +155,7 @@ def check_columns(study: Study, path: Path) -> None:
     unknown = [name for name in _reader(path).fieldnames or [] if name not in known] if path.is_file() else []
     if unknown:
         raise FileError(
-            f"{path} has the column {unknown[0]}, which is no registered metric; name the module that registers it "
+            f"{path} has the column {unknown[0]}, which is not a registered metric; name the module that registers it "
             "with --plugin, or delete the file, which is then written again without it"
         )
 
@@ -164,7 +164,7 @@ def _reader(path: Path) -> "csv.DictReader[str]":
     return csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28)))
 
 
-def summary(study: Study, rows: list[Row]) -> str:
+def summary(study: Study, rows: list[RunRow]) -> str:
     """What a sweep would compute, and what is complete."""
     settings = study.settings
     runs = [row for row in rows if row.purpose != "reference"]

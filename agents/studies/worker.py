@@ -26,8 +26,8 @@ _FREE = {"run", "dataset", "threads", "compile", *DATA_GROUPS}
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a worker process is told: plain values only."""
+class Job:
+    """A run for a worker process to compute: plain values only."""
 
     command: str
     settings: dict[str, Any]  # of the command, with the paths of the run and its dataset
@@ -53,11 +53,11 @@ def serve(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def attempt(task: Task) -> str | None:
+def attempt(job: Job) -> str | None:
     """Start or resume the run and evaluate it; returns what went wrong."""
     try:
         with _BUSY:
-            _run(task)
+            _run(job)
     except UserError as error:
         return str(error)
     except (Exception, SystemExit) as error:
@@ -65,17 +65,17 @@ def attempt(task: Task) -> str | None:
     return None
 
 
-def _run(task: Task) -> None:
-    for module in task.plugins:
+def _run(job: Job) -> None:
+    for module in job.plugins:
         load_plugin(module)
-    settings = PROBLEMS[task.command].settings_type.from_values(task.settings, "study")
+    settings = PROBLEMS[job.command].settings_type.from_values(job.settings, "study")
     assert settings.run is not None
     path = Path(settings.run)
     if path.is_dir():
         _wait_until_free(path)
     if (path / "config.yaml").is_file():
         check_settings(path, settings)
-        run = Run.resume(path, {"dataset": settings.dataset}, task.command)
+        run = Run.resume(path, {"dataset": settings.dataset}, job.command)
     else:
         rmtree(path, ignore_errors=True)  # what a kill left of a run that had hardly begun
         run = Run.start(settings)
@@ -83,7 +83,7 @@ def _run(task: Task) -> None:
         pass
     if not run.complete.exists():
         raise RunError(f"stopped at step {run.trainer.learner.steps_done}, because the sweep has ended")
-    SCORERS[task.command].evaluate(run, path / EVALUATION)
+    SCORERS[job.command].evaluate(run, path / EVALUATION)
 
 
 def _wait_until_free(path: Path) -> None:
@@ -99,7 +99,7 @@ def _wait_until_free(path: Path) -> None:
 def check_settings(path: Path, settings: RunSettings) -> None:
     """Refuse a run whose settings are not those of the plan; `settings.dataset` is the planned file."""
     saved, planned = (_identity(values) for values in (Run.open(path).settings, settings))
-    changes = differences(saved, planned, planned)
+    changes = differences(saved, planned)
     if changes:
         raise RunError(
             f"{path} was trained with other settings: {'; '.join(changes)}; delete it, or name another out=..."

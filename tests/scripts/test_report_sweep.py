@@ -87,5 +87,5 @@ def test_a_plugins_metric_is_reported(
         METRICS[:] = before
     table = (results / "results.csv").read_bytes()
     assert main([str(results)]) == 2
-    assert "has the column luck_mean, which is no registered metric" in capsys.readouterr().err
+    assert "has the column luck_mean, which is not a registered metric" in capsys.readouterr().err
     assert (results / "results.csv").read_bytes() == table

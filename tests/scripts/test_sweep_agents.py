@@ -114,7 +114,7 @@ def test_a_dry_run_can_be_interrupted(study: str, monkeypatch: pytest.MonkeyPatc
     def interrupt(learner: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("qrl.agents.studies.estimate._seconds_per_step", interrupt)
+    monkeypatch.setattr("qrl.agents.studies.estimate.seconds_per_step", interrupt)
     assert main([study, "out=new", "--dry-run"]) == 130
 
 
@@ -161,13 +161,13 @@ def test_a_dying_worker_is_named_and_stops_no_other_run(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["studies/smok"], "did you mean 'smoke'"),
-        (["studies/smoke", "--jobs", "0"], "--jobs must be at least 1"),
-        (["studies/smoke", "seeds=[]"], "seeds"),
-        (["studies/smoke", "settings.learner.lrr=1"], "unknown key 'learner.lrr'"),
-        (["studies/smoke", "families.euclid.model=euclid"], "families.euclid: unknown model 'euclid'"),
-        (["studies/smoke", "--ray-address", "127.0.0.1:1"], "add --backend ray"),
-        (["studies/smoke", "--plugin", "no_such_plugin"], "no_such_plugin"),
+        (["smok"], "did you mean 'smoke'"),
+        (["smoke", "--jobs", "0"], "--jobs must be at least 1"),
+        (["smoke", "seeds=[]"], "seeds"),
+        (["smoke", "settings.learner.lrr=1"], "unknown key 'learner.lrr'"),
+        (["smoke", "families.euclid.model=euclid"], "families.euclid: unknown model 'euclid'"),
+        (["smoke", "--ray-address", "127.0.0.1:1"], "--ray-address applies only to --backend ray"),
+        (["smoke", "--plugin", "no_such_plugin"], "no_such_plugin"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

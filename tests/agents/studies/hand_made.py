@@ -7,8 +7,8 @@ from qrl.agents.studies.backends import Backend
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.study import Study, StudySettings
 from qrl.agents.studies.sweep import sweep
-from qrl.agents.studies.table import Row, read_rows
-from qrl.agents.studies.worker import Task, attempt
+from qrl.agents.studies.table import RunRow, read_rows
+from qrl.agents.studies.worker import Job, attempt
 
 BETTER = {"text": "better", "more": ["iqe-maxmean"], "than": ["dot"]}
 
@@ -27,7 +27,7 @@ def study(**changes: Any) -> Study:
     return Study("test", StudySettings.from_values(values | changes, "test"))
 
 
-def row(family: str, size: int, seed: int, success: float | None, configuration: str = "", **changes: Any) -> Row:
+def row(family: str, size: int, seed: int, success: float | None, configuration: str = "", **changes: Any) -> RunRow:
     values: dict[str, Any] = {
         "run": f"{family}-{configuration}-{size}-{seed}",
         "family": family,
@@ -38,10 +38,10 @@ def row(family: str, size: int, seed: int, success: float | None, configuration:
         "status": "complete",
         "scores": {} if success is None else {"success_rate": success, "signed_error": -10 * success},
     }
-    return Row.model_validate(values | changes)
+    return RunRow.model_validate(values | changes)
 
 
-def rows() -> list[Row]:
+def rows() -> list[RunRow]:
     """iqe-maxmean: 0.4, 0.5, 0.6, and 1.5 times as much with more data; dot: 0.1 less, if selected by tuning."""
     runs = [row("oracle", size, seed, 1.0, purpose="reference") for size in (10, 100) for seed in range(3)]
     for scale, size in ((1, 10), (1.5, 100)):
@@ -88,27 +88,24 @@ def tiny(base: dict[str, Any] = TINY, **changes: Any) -> Study:
 
 
 class InlineBackend(Backend):
-    """Runs tasks in this process."""
+    """Runs jobs in this process."""
 
     def __init__(self) -> None:
         super().__init__(1, 1)
-        self.tasks: list[Task] = []
+        self.attempted: list[Job] = []
 
-    def _run(self, task: Task) -> str | None:
-        self.tasks.append(task)
-        return attempt(task)
+    def _run(self, job: Job) -> str | None:
+        self.attempted.append(job)
+        return attempt(job)
 
 
-def swept(plan: Study, path: Path) -> list[Task]:
-    """Sweep a study in this process; returns the tasks that it took."""
-    backend = InlineBackend()
-    try:
+def swept(plan: Study, path: Path) -> list[Job]:
+    """Sweep a study in this process; returns the jobs that it attempted."""
+    with InlineBackend() as backend:
         sweep(plan, StudyFolder(path), backend)
-    finally:
-        backend.close()
-    return backend.tasks
+    return backend.attempted
 
 
-def timeless_rows(folder: Path) -> list[Row]:
+def timeless_rows(folder: Path) -> list[RunRow]:
     """The rows of results.csv without the time, which differs."""
     return [row.model_copy(update={"seconds": None}) for row in read_rows(folder / "results.csv")]

@@ -3,17 +3,17 @@
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from qrl.agents.runs.run import Run
-from qrl.agents.studies.backends import pack, remote_attempt, split_cores, unpack
+from qrl.agents.studies.backends import LokyBackend, pack, remote_attempt, split_cores, unpack
 from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.scoring import SCORERS
-from qrl.agents.studies.worker import Task, attempt
+from qrl.agents.studies.worker import Job, attempt
 from qrl.common.errors import ConfigError
 from tests.agents.studies.hand_made import tiny
 
@@ -23,6 +23,26 @@ from tests.agents.studies.hand_made import tiny
 )
 def test_cores_are_split_among_jobs(cores: int, jobs: int | None, expected: tuple[int, int]) -> None:
     assert split_cores(cores, jobs) == expected
+
+
+class ToyExecutor:
+    """Records how it is shut down."""
+
+    def __init__(self) -> None:
+        self.killed: list[bool] = []
+
+    def shutdown(self, wait: bool, kill_workers: bool) -> None:
+        self.killed.append(kill_workers)
+
+
+def test_workers_are_killed_only_by_an_interruption() -> None:
+    for error in (None, KeyboardInterrupt()):
+        executor = ToyExecutor()
+        with suppress(KeyboardInterrupt), LokyBackend(1) as backend:
+            backend._executors.append(executor)
+            if error is not None:
+                raise error
+        assert executor.killed == [error is not None]
 
 
 def test_files_travel(tmp_path: Path) -> None:
@@ -57,16 +77,16 @@ def test_a_run_elsewhere_is_as_one_here(tmp_path: Path) -> None:
     dataset = tmp_path / "data" / "corridor.npz"
     tiny().settings.kind.problem.collect(planned.settings).save(dataset)
 
-    def task(run: Path) -> Task:
+    def job(run: Path) -> Job:
         paths = {"run": str(run), "dataset": str(dataset), "threads": 1}
-        return Task("train-agent", planned.settings.model_dump() | paths)
+        return Job("train-agent", planned.settings.model_dump() | paths)
 
     here, travelled = tmp_path / "runs" / "here", tmp_path / "runs" / "travelled"
-    assert attempt(task(here)) is None
-    error, files = remote_attempt(task(travelled), dataset.read_bytes(), {})
+    assert attempt(job(here)) is None
+    error, files = remote_attempt(job(travelled), dataset.read_bytes(), {})
     assert error is None
     # A second time, with what the first has left: it is resumed, and nothing is to be done.
-    error, again = remote_attempt(task(travelled), dataset.read_bytes(), files)
+    error, again = remote_attempt(job(travelled), dataset.read_bytes(), files)
     assert error is None
     assert again["checkpoint.safetensors"] == files["checkpoint.safetensors"]
     unpack(again, travelled)

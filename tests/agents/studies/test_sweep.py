@@ -13,7 +13,7 @@ from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.sweep import check_models, sweep
 from qrl.agents.studies.table import read_rows
-from qrl.agents.studies.worker import Task
+from qrl.agents.studies.worker import Job
 from qrl.common.errors import ConfigError, FileError
 from qrl.common.settings import dump_yaml, read_config
 from qrl.errors import RegistryError
@@ -114,8 +114,8 @@ def test_the_world_may_be_a_file(tmp_path: Path) -> None:
 
 
 class FailingBackend(InlineBackend):
-    def _run(self, task: Task) -> str | None:
-        self.tasks.append(task)
+    def _run(self, job: Job) -> str | None:
+        self.attempted.append(job)
         return "no memory\nTraceback ..."
 
 
@@ -124,7 +124,7 @@ def test_a_failed_run_is_tried_twice_and_again_by_the_next_sweep(
 ) -> None:
     folder, backend = StudyFolder(tmp_path), FailingBackend()
     assert sweep(tiny(), folder, backend) == 1
-    assert len(backend.tasks) == 2
+    assert len(backend.attempted) == 2
     assert f"failed: {RUN}: no memory" in capsys.readouterr().out
     (row,) = (row for row in read_rows(folder.results) if row.purpose == "evaluation")
     assert (row.status, row.error) == ("failed", "no memory")
@@ -135,9 +135,9 @@ def test_a_failed_run_is_tried_twice_and_again_by_the_next_sweep(
 def test_progress_is_shown_while_runs_take_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("qrl.agents.studies.progress.PLAIN_SECONDS", 0.001)
+    monkeypatch.setattr("qrl.common.progress.PLAIN_SECONDS", 0.001)
     swept(tiny(), tmp_path)
-    assert "0 of 1 runs done, 0 failed" in capsys.readouterr().err
+    assert "0 of 1 runs; time left unknown" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("plugin_metrics")
@@ -153,7 +153,7 @@ def test_a_table_with_a_plugins_metric_needs_the_plugin(copy: Path) -> None:
     table = copy / "results.csv"
     text = "\n".join(f"{line},{'luck' if number == 0 else 1}" for number, line in enumerate(table.read_text().split()))
     table.write_text(text)
-    with pytest.raises(FileError, match=r"column luck, which is no registered metric"):
+    with pytest.raises(FileError, match=r"column luck, which is not a registered metric"):
         swept(tiny(), copy)
     assert table.read_text() == text
 

@@ -25,7 +25,7 @@ def test_rows_are_matched_with_the_plan() -> None:
     assert {run.seed for run in all_rows if run.status == "missing"} == {2}
     with pytest.raises(FileError, match="twice"):
         matched(study(), [*known, known[0]])
-    with pytest.raises(FileError, match="foreign is no run of the study"):
+    with pytest.raises(FileError, match="foreign is not a run of the study"):
         matched(study(), [*known, row("dot", 10, 0, 0.5, run="foreign")])
 
 
