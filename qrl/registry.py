@@ -38,7 +38,7 @@ Class = TypeVar("Class", bound=type)
 class Registration:
     """A name, the class that it stands for, and the defaults that belong to the name.
 
-    An alias is a second name of the model `alias_of`, with some parameters `fixed`.
+    An alias is a name of the model `alias_of` with some parameters `fixed`. Legacy aliases are listed separately.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Registration:
     origin: str
     alias_of: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    legacy: bool = False
 
     @cached_property
     def parameters(self) -> type[Settings]:
@@ -162,10 +163,14 @@ def _register(name: str, cls: Class, family: str | None, defaults: Mapping[str, 
     return cls
 
 
-def register_alias(name: str, model: str, **fixed: Any) -> None:
-    """Register `name` as the already registered `model` with the parameters `fixed`, which cannot be changed."""
+def register_alias(name: str, model: str, /, *, legacy: bool = False, **fixed: Any) -> None:
+    """Register `name` as the already registered `model` with the parameters `fixed`, which cannot be changed.
+
+    `model` may itself be an alias, whose parameters stay fixed.
+    """
     target = _registrations[model]
-    _registrations[name] = replace(target, name=name, alias_of=model, fixed=fixed)
+    fixed = {**target.fixed, **fixed}
+    _registrations[name] = replace(target, name=name, alias_of=target.alias_of or model, fixed=fixed, legacy=legacy)
 
 
 def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
@@ -187,7 +192,7 @@ def find(name: str) -> Registration:
     if name not in _registrations:
         _load_entry_points()
     if name not in _registrations:
-        names = sorted(name for name, known in _registrations.items() if known.alias_of is None)
+        names = sorted(name for name, known in _registrations.items() if not known.legacy)
         message = unknown_message("model", name, nearest_name(name, _registrations), names)
         failures = "".join(f"; {failure}" for failure in plugin_failures())
         raise RegistryError(

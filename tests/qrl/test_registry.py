@@ -43,9 +43,10 @@ def test_a_registered_head_becomes_a_q_model() -> None:
     assert (registration.family, registration.origin) == ("Mine", __name__)
 
 
-def test_names_only_set_defaults() -> None:
-    model: Any = make_q_model("iqe-sum", SPEC, reduction="max", hidden_sizes=())
-    assert type(model.head.reduction).__name__ == "Max"
+def test_defaults_of_a_name_can_be_changed() -> None:
+    register_head("mine", power=3)(Mine)
+    model: Any = make_q_model("mine", SPEC, power=4, hidden_sizes=())
+    assert model.head.power == 4
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,16 @@ def test_names_only_set_defaults() -> None:
         ({"dim_per_component": 0}, "model iqe-sum: dim_per_component: input should be greater than or equal to 1"),
         ({"hidden_sizes": 3}, "model iqe-sum: hidden_sizes"),
         ({"discount": 0.5}, "unknown key 'discount'"),
-        ({"reduction": "median"}, "unknown reduction 'median'"),
     ],
 )
 def test_bad_parameters(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_q_model("iqe-sum", SPEC, **params)
+
+
+def test_unknown_reductions() -> None:
+    with pytest.raises(ConfigError, match="unknown reduction 'median'"):
+        make_q_model("iqe", SPEC, reduction="median")
 
 
 def test_sizes_that_do_not_fit() -> None:
@@ -130,6 +135,35 @@ def test_checkpoints_load_under_an_alias_even_with_another_readout() -> None:
     for readout in READOUTS:
         model: Any = registry.find("dot-disc-sigmoid").make(SPEC, {"readout": readout, "hidden_sizes": [4]})
         assert type(model.readout) is READOUTS[readout]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "fixed", "other"),
+    [
+        ("iqe-maxmean", "iqe", {"reduction": "maxmean"}, "mean"),
+        ("iqe-sum", "iqe", {"reduction": "sum"}, "max"),
+        ("mrn-fixed", "mrn", {"fixed": True}, False),
+        ("deep-norm-fixed", "deep-norm", {"fixed": True}, False),
+        ("unconstrained-state", "unconstrained", {"goal_kind": "state"}, "state-action"),
+        ("unconstrained-state-disc", "unconstrained", {"goal_kind": "state", "readout": "disc"}, "state-action"),
+    ],
+)
+def test_a_name_that_states_a_value_fixes_it(name: str, model: str, fixed: dict[str, Any], other: Any) -> None:
+    registration = registry.find(name)
+    assert (registration.alias_of, registration.fixed) == (model, fixed)
+    assert fixed.items() <= registration.sized({}, 8, None).items()
+    built, expected = (make_q_model(key, SPEC, hidden_sizes=(4,), **fixed) for key in (name, model))
+    assert repr(built) == repr(expected)
+    assert built.goal_kind == expected.goal_kind
+    key, value = next(iter(fixed.items()))
+    message = f"{key}: the name {name} means {value!r}; to choose it, use the model {model} .got {other!r}"
+    for call in (make_q_model, lambda name, _, **params: registration.sized(params, 8, None)):
+        with pytest.raises(ConfigError, match=f"model {name}: {message}"):
+            call(name, SPEC, **{key: other})
+    # Earlier versions accepted contradictions, and stored them in checkpoints.
+    old = registration.make(SPEC, {"hidden_sizes": [4], key: other})
+    assert repr(old) == repr(make_q_model(model, SPEC, hidden_sizes=(4,), **{**fixed, key: other}))
+    assert old.goal_kind == (other if key == "goal_kind" else "state-action")
 
 
 def test_unknown_readouts_are_refused_before_a_model_is_built() -> None:

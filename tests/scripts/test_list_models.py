@@ -7,9 +7,11 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.split("\n\n")[0].splitlines()}
     for name, quasimetric, head, whole in [
+        ("iqe", "guaranteed", "1", "10,542,081"),
         ("iqe-maxmean", "guaranteed", "1", "10,542,081"),
         ("iqe-sum", "guaranteed", "0", "10,542,080"),
         ("mrn", "no", "98,816", "10,640,896"),
+        ("mrn-fixed", "guaranteed", "98,816", "10,640,896"),
         ("wide-norm", "guaranteed", "524,577", "11,066,657"),
         ("deep-norm", "no", "58,113", "10,600,193"),
         ("deep-norm-fixed", "guaranteed", "58,049", "10,600,129"),
@@ -27,7 +29,8 @@ def test_aliases_are_listed_below_the_table(capsys: pytest.CaptureFixture[str]) 
     assert main([]) == 0
     table, aliases, _ = capsys.readouterr().out.split("\n\n")
     assert "dot-disc" not in table
-    assert "dot with a fixed readout: dot-disc, dot-disc-sigmoid, dot-dist, dot-dist-exp, dot-dist-sq\n" in aliases
+    assert "dot with fixed readout: dot-disc, dot-disc-sigmoid, dot-dist, dot-dist-exp, dot-dist-sq\n" in aliases
+    assert "unconstrained with fixed goal_kind and readout: unconstrained-state-disc, " in aliases
     assert len(aliases.splitlines()) == 3
 
 
