@@ -17,7 +17,7 @@ def _make(registration: Registration) -> QModel:
     try:
         with torch.device("meta"):  # shapes only: no time and memory for ten million weights
             return registration.make(_DOORS, {})
-    except (NotImplementedError, RuntimeError):  # a plugin that reads the values of its initial weights
+    except NotImplementedError:  # a plugin that reads the values of its initial weights
         return registration.make(_DOORS, {})
 
 
@@ -29,8 +29,8 @@ def table_of_models() -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     note = (
-        f"parameters at default sizes for {_DOORS.observation_dim}-dimensional observations and {_DOORS.num_actions} actions; "
-        "list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
+        f"parameters at default sizes for {_DOORS.observation_dim}-dimensional observations and {_DOORS.num_actions} "
+        "actions; list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
     )
     return "\n".join([*lines, "", *_aliases(registrations), "", note])
 

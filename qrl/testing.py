@@ -126,7 +126,7 @@ def _finite(what: str, values: Tensor) -> None:
 def _declarations(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     """It is a QModel that declares goal_kind and guaranteed_quasimetric."""
     model = make()
-    _demand(isinstance(model, QModel), f"it is a {type(model).__name__}, which is no subclass of qrl.q_models.QModel")
+    _demand(isinstance(model, QModel), f"it is a {type(model).__name__}, not a subclass of qrl.q_models.QModel")
     _demand(model.goal_kind in ("state-action", "state"), f"goal_kind is {model.goal_kind!r}")
     guaranteed = model.guaranteed_quasimetric
     _demand(isinstance(guaranteed, bool), f"guaranteed_quasimetric is {guaranteed!r}, neither True nor False")

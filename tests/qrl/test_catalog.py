@@ -43,7 +43,7 @@ def test_a_broken_model_does_not_hide_the_others() -> None:
             raise OSError("no license")
 
     register_head("broken")(Broken)
-    assert "broken: no license" in row("broken")
+    assert "broken: model broken: Broken cannot be built: OSError: no license" in row("broken")
     assert "guaranteed" in row("iqe-maxmean")
 
 

@@ -1,15 +1,16 @@
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+import qrl.heads
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
 from qrl.common.errors import ConfigError
-from qrl.errors import RegistryError, ShapeError
+from qrl.errors import ContractError, RegistryError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
 from qrl.readouts import READOUTS
@@ -264,6 +265,75 @@ def test_a_head_may_decide_whether_it_is_a_quasimetric() -> None:
     for power in (1, 2):
         model = make_q_model("computed", SPEC, power=power, hidden_sizes=())
         assert model.guaranteed_quasimetric == (power == 1)
+
+
+@pytest.mark.parametrize(
+    ("register", "cls", "message"),
+    [
+        (
+            register_head,
+            nn.Module,
+            r"Module is not a subclass of Head; write class Module\(Head\), with Head from qrl\.h",
+        ),
+        (register_head, QModel, "QModel is not a subclass of Head; .* or use @register_q_model$"),
+        (register_q_model, Mine, r"Mine is not a subclass of QModel; .* from qrl\.q_models, .* or use @register_head$"),
+        (register_q_model, 3, "3 is not a subclass of QModel"),
+    ],
+)
+def test_only_heads_and_q_models_can_be_registered(register: Any, cls: Any, message: str) -> None:
+    with pytest.raises(RegistryError, match=f"model mine: {message}"):
+        register("mine")(cls)
+    assert "mine" not in list_q_models()
+
+
+class Failing(Head):
+    guaranteed_quasimetric = True
+
+    def __init__(self, input_size: int, error: str) -> None:
+        super().__init__(input_size)
+        raise {"key": KeyError("weights"), "missing": NotImplementedError(), "shape": ShapeError("odd")}[error]
+
+
+def test_a_plugin_that_cannot_be_built_is_named() -> None:
+    register_head("failing")(Failing)
+    for error, message in (("key", "KeyError: 'weights'"), ("missing", "NotImplementedError: ")):
+        with pytest.raises(ContractError, match=f"^model failing: Failing cannot be built: {message}$"):
+            make_q_model("failing", SPEC, error=error)
+    with pytest.raises(ShapeError, match=r"^odd$"):
+        make_q_model("failing", SPEC, error="shape")
+
+    @register_q_model("unprepared")
+    class Unprepared(QModel):
+        def __init__(self, spec: QModelSpec) -> None:
+            self.layer = nn.Linear(2, 2)
+
+    with pytest.raises(ContractError, match=r"Unprepared cannot be built: AttributeError: .*before Module.__init__"):
+        make_q_model("unprepared", SPEC)
+
+
+@pytest.mark.parametrize("read", [Tensor.item, Tensor.tolist, Tensor.numpy])
+def test_on_the_meta_device_plugins_that_read_values_are_not_implemented(read: Callable[[Tensor], Any]) -> None:
+    class Reads(Mine):
+        def __init__(self, input_size: int) -> None:
+            super().__init__(input_size, 1)
+            self.shift = read(torch.zeros(()))
+
+    register_head("reads")(Reads)
+    with torch.device("meta"), pytest.raises(NotImplementedError, match="model reads: Reads cannot be built"):
+        make_q_model("reads", SPEC)
+    make_q_model("reads", SPEC, hidden_sizes=())
+
+
+def test_a_file_in_the_package_is_enough_to_register_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brand_new.py").write_text(
+        "from qrl.heads.base import Head\nfrom qrl.registry import register_head\n"
+        "@register_head('brand-new')\nclass BrandNew(Head):\n    guaranteed_quasimetric = False\n"
+    )
+    monkeypatch.setattr(qrl.heads, "__path__", [*qrl.heads.__path__, str(tmp_path)])
+    try:
+        assert registry.find("brand-new").origin == "qrl"
+    finally:
+        sys.modules.pop("qrl.heads.brand_new", None)
 
 
 def test_open_signatures_are_refused() -> None:
