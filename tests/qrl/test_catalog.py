@@ -51,4 +51,4 @@ def test_models_are_described_by_their_docstring_and_parameters() -> None:
     register_head("shifted", latent_size=2)(Shifted)
     text = describe_model("shifted")
     assert text.startswith(f"shifted (Shifted, from {__name__})\nReads the values")
-    assert "latent_size            size of the latent of one state-action pair (default: 2)" in text
+    assert "latent_size   size of the latent of one state-action pair (default: 2)" in text

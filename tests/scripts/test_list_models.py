@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from qrl.scripts.list_models import main
@@ -44,10 +46,21 @@ def test_one_alias(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["iqe-sum"]) == 0
     out = capsys.readouterr().out
-    assert "dim_per_component      intervals in each union (l) (default: 8)" in out
+    assert "dim_per_component  intervals in each union (l) (default: 8)" in out
     assert "(default: sum)" in out
     assert main(["iqe-summ"]) == 2
     assert "did you mean 'iqe-sum'" in capsys.readouterr().err
+
+
+def test_the_plugin_is_loaded_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_registry: None
+) -> None:
+    (tmp_path / "listed_plugin.py").write_text(
+        "from qrl import register_head\nfrom qrl.heads import Euclidean\nregister_head('listed')(Euclidean)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["listed", "--plugin", "listed_plugin"]) == 0
+    assert capsys.readouterr().out.startswith("listed (Euclidean, from qrl)")
 
 
 def test_a_missing_plugin_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
