@@ -219,7 +219,7 @@ class SquareRoot(Squared):
 
 class DetachedHead(Squared):
     def components(self, u: Tensor, v: Tensor) -> Tensor:
-        return torch.linalg.vector_norm((u - v).detach(), dim=-1)
+        return (u - v).detach().abs().sum(-1)
 
 
 class DetachedLatents(DetachedHead):
