@@ -6,7 +6,7 @@ from qrl.q_models.base import QModel
 from qrl.registry import Registration, find, list_q_models
 from qrl.spec import QModelSpec
 
-SPEC = QModelSpec(observation_dim=18, num_actions=4, discount=0.95)  # the one-way-doors world
+_DOORS = QModelSpec(observation_dim=18, num_actions=4, discount=0.95)  # the one-way-doors world
 
 
 def count_parameters(module: torch.nn.Module) -> int:
@@ -16,21 +16,21 @@ def count_parameters(module: torch.nn.Module) -> int:
 def _make(registration: Registration) -> QModel:
     try:
         with torch.device("meta"):  # shapes only: no time and memory for ten million weights
-            return registration.make(SPEC, {})
-    except (NotImplementedError, RuntimeError):  # a plugin that reads the values of its initial weights
-        return registration.make(SPEC, {})
+            return registration.make(_DOORS, {})
+    except NotImplementedError:  # a plugin that reads the values of its initial weights
+        return registration.make(_DOORS, {})
 
 
 def table_of_models() -> str:
     registrations = [find(name) for name in list_q_models()]
     rows: list[tuple[str, ...]] = [("name", "family", "quasimetric", "goals", "head", "whole", "origin")]
-    rows += [_row(registration) for registration in registrations if registration.alias_of is None]
+    rows += [_row(registration) for registration in registrations if not registration.legacy]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     note = (
-        f"parameters at default sizes for {SPEC.observation_dim} observations and {SPEC.num_actions} actions; "
-        "list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
+        f"parameters at default sizes for {_DOORS.observation_dim}-dimensional observations and {_DOORS.num_actions} "
+        "actions; list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
     )
     return "\n".join([*lines, "", *_aliases(registrations), "", note])
 
@@ -53,13 +53,13 @@ def _row(registration: Registration) -> tuple[str, ...]:
 
 
 def _aliases(registrations: list[Registration]) -> list[str]:
-    """One line per model that has aliases, with the parameter that they fix."""
+    """One line per model and set of parameters that legacy aliases fix."""
     aliases: dict[tuple[str, str], list[str]] = {}
     for registration in registrations:
-        if registration.alias_of is not None:
-            key = registration.alias_of, ", ".join(registration.fixed)
+        if registration.alias_of is not None and registration.legacy:
+            key = registration.alias_of, " and ".join(registration.fixed)
             aliases.setdefault(key, []).append(registration.name)
-    return [f"{model} with a fixed {fixed}: {', '.join(names)}" for (model, fixed), names in aliases.items()]
+    return [f"{model} with fixed {fixed}: {', '.join(names)}" for (model, fixed), names in aliases.items()]
 
 
 def describe_model(name: str) -> str:

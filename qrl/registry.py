@@ -7,6 +7,7 @@ is requested.
 
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,18 +18,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, create_model
 
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, UserError
 from qrl.common.imports import search_working_directory
 from qrl.common.names import nearest_name, unknown_message, unknown_name
 from qrl.common.settings import Settings
-from qrl.errors import RegistryError
+from qrl.errors import ContractError, RegistryError
 from qrl.spec import QModelSpec
 
 if TYPE_CHECKING:
     from qrl.q_models.base import QModel
 
 ENTRY_POINTS = "qrl.q_models"
-_BUILTIN = ("qrl.heads", "qrl.q_models")  # importing these registers the models of this package
+_BUILTIN = ("qrl.heads", "qrl.q_models")  # importing the modules in these packages registers qrl's models
 _NOT_PARAMETERS = {"self", "spec", "head", "input_size", "discount"}  # arguments that the registry supplies
 
 Class = TypeVar("Class", bound=type)
@@ -38,7 +39,7 @@ Class = TypeVar("Class", bound=type)
 class Registration:
     """A name, the class that it stands for, and the defaults that belong to the name.
 
-    An alias is a second name of the model `alias_of`, with some parameters `fixed`.
+    An alias is a name of the model `alias_of` with some parameters `fixed`. Legacy aliases are listed separately.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Registration:
     origin: str
     alias_of: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    legacy: bool = False
 
     @cached_property
     def parameters(self) -> type[Settings]:
@@ -109,6 +111,21 @@ class Registration:
             return find(self.alias_of).make(spec, {**self.fixed, **params})
         checked = self.parameters.from_values(params, f"model {self.name}")
         values = {key: getattr(checked, key) for key in self.parameters.model_fields}
+        if self.origin == "qrl":
+            return self._build(spec, values)
+        try:
+            return self._build(spec, values)
+        except UserError:
+            raise
+        except Exception as error:  # plugins may fail in any way
+            import torch
+
+            # On the meta device, reading the value of a weight fails, too; callers then build the model in memory.
+            kind = NotImplementedError if torch.get_default_device().type == "meta" else ContractError
+            reason = f"{type(error).__name__}: {error}"
+            raise kind(f"model {self.name}: {self.cls.__name__} cannot be built: {reason}") from error
+
+    def _build(self, spec: QModelSpec, values: dict[str, Any]) -> "QModel":
         if not self.is_head:
             model: QModel = self.cls(spec, **values)
             return model
@@ -132,6 +149,9 @@ def register_head(name: str, *, family: str | None = None, **defaults: Any) -> C
     """
 
     def decorate(cls: Class) -> Class:
+        from qrl.heads.base import Head
+
+        _check_base(name, cls, Head, "register_head", "register_q_model")
         declared = inspect.getattr_static(cls, "guaranteed_quasimetric", None)
         if not isinstance(declared, bool | property):
             raise RegistryError(
@@ -145,7 +165,23 @@ def register_head(name: str, *, family: str | None = None, **defaults: Any) -> C
 
 def register_q_model(name: str, *, family: str | None = None, **defaults: Any) -> Callable[[Class], Class]:
     """Register a `QModel` subclass, called as cls(spec, **parameters), under `name`."""
-    return lambda cls: _register(name, cls, family, defaults, is_head=False)
+
+    def decorate(cls: Class) -> Class:
+        from qrl.q_models.base import QModel
+
+        _check_base(name, cls, QModel, "register_q_model", "register_head")
+        return _register(name, cls, family, defaults, is_head=False)
+
+    return decorate
+
+
+def _check_base(name: str, cls: object, base: type, decorator: str, other: str) -> None:
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        label = getattr(cls, "__name__", repr(cls))
+        raise RegistryError(
+            f"model {name}: {label} is not a subclass of {base.__name__}; write class {label}({base.__name__}), with "
+            f"{base.__name__} from {base.__module__.rpartition('.')[0]}, under @{decorator}, or use @{other}"
+        )
 
 
 def _register(name: str, cls: Class, family: str | None, defaults: Mapping[str, Any], is_head: bool) -> Class:
@@ -162,10 +198,14 @@ def _register(name: str, cls: Class, family: str | None, defaults: Mapping[str, 
     return cls
 
 
-def register_alias(name: str, model: str, **fixed: Any) -> None:
-    """Register `name` as the already registered `model` with the parameters `fixed`, which cannot be changed."""
+def register_alias(name: str, model: str, /, *, legacy: bool = False, **fixed: Any) -> None:
+    """Register `name` as the already registered `model` with the parameters `fixed`, which cannot be changed.
+
+    `model` may itself be an alias, whose parameters stay fixed.
+    """
     target = _registrations[model]
-    _registrations[name] = replace(target, name=name, alias_of=model, fixed=fixed)
+    fixed = {**target.fixed, **fixed}
+    _registrations[name] = replace(target, name=name, alias_of=target.alias_of or model, fixed=fixed, legacy=legacy)
 
 
 def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
@@ -187,7 +227,7 @@ def find(name: str) -> Registration:
     if name not in _registrations:
         _load_entry_points()
     if name not in _registrations:
-        names = sorted(name for name, known in _registrations.items() if known.alias_of is None)
+        names = sorted(name for name, known in _registrations.items() if not known.legacy)
         message = unknown_message("model", name, nearest_name(name, _registrations), names)
         failures = "".join(f"; {failure}" for failure in plugin_failures())
         raise RegistryError(
@@ -227,8 +267,10 @@ def _reason(module: str, error: Exception) -> str:
 
 
 def _load_builtin() -> None:
-    for module in _BUILTIN:
-        importlib.import_module(module)
+    for name in _BUILTIN:
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
 
 
 def _load_entry_points() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Public contract checks of Q-models, for authors of plugins; qrl's tests run them over the whole registry."""
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -68,7 +69,7 @@ def check_q_model(name: str, **params: Any) -> None:
 
 
 def quick_check(name: str, model: QModel) -> None:
-    """Check a built model as it is: declarations, shapes, finite values and, if it declares them, the axioms.
+    """Check a built model as it is: declarations, shapes, finite values and gradients, and the axioms if declared.
 
     Fast at any size. The model and the global random state stay as they are. Raises a `ContractError`.
     """
@@ -80,6 +81,9 @@ def quick_check(name: str, model: QModel) -> None:
         observations = torch.randn(ROWS, model.spec.observation_dim).to(example)
         for check in (_shapes, _axioms):
             _run(name, head, check, lambda: model, observations, _FLOAT32)
+    with torch.random.fork_rng(devices=[]):
+        # A copy, because training mode updates running statistics.
+        _run(name, head, _gradients_of_a_step, lambda: copy.deepcopy(model), observations, _FLOAT32)
 
 
 @contextmanager
@@ -126,7 +130,7 @@ def _finite(what: str, values: Tensor) -> None:
 def _declarations(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
     """It is a QModel that declares goal_kind and guaranteed_quasimetric."""
     model = make()
-    _demand(isinstance(model, QModel), f"it is a {type(model).__name__}, which is no subclass of qrl.q_models.QModel")
+    _demand(isinstance(model, QModel), f"it is a {type(model).__name__}, not a subclass of qrl.q_models.QModel")
     _demand(model.goal_kind in ("state-action", "state"), f"goal_kind is {model.goal_kind!r}")
     guaranteed = model.guaranteed_quasimetric
     _demand(isinstance(guaranteed, bool), f"guaranteed_quasimetric is {guaranteed!r}, neither True nor False")
@@ -216,6 +220,22 @@ def _gradients(make: Make, observations: Tensor, tolerances: _Tolerances) -> Non
             _demand(parameter.grad is not None, f"no gradient reaches {key}")
             assert parameter.grad is not None
             _finite(f"the gradient of {key}", parameter.grad)
+
+
+def _gradients_of_a_step(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
+    """Finite gradients of discounted distances reach the encoder, even where state and goal are equal."""
+    model = make().train()
+    with torch.enable_grad():
+        encoded = model.encode(observations)
+        discounted = model.discounted(encoded[:, None], None, encoded[None], None)
+    _demand(discounted.requires_grad, "no gradient reaches any parameter; is the distance detached?")
+    parameters = {key: parameter for key, parameter in model.named_parameters() if parameter.requires_grad}
+    inputs = ({"the output of encode": encoded} if encoded.requires_grad else {}) | parameters
+    gradients = torch.autograd.grad(discounted.sum(), list(inputs.values()), allow_unused=True)
+    for what, gradient in zip(inputs, gradients, strict=True):
+        _demand(gradient is not None or what in parameters, f"no gradient reaches {what}; is a latent detached?")
+        if gradient is not None:
+            _finite(f"the gradient of {what}", gradient)
 
 
 def _counts(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:

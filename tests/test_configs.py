@@ -79,6 +79,9 @@ def test_the_paper_study_has_the_grids_of_the_paper() -> None:
     for name in ("dot", "dot-triangle", "unconstrained", "unconstrained-triangle", "unconstrained-state"):
         assert families[name].grid["model.params.readout"] == list(READOUTS)
     assert {run.settings.model.width for run in paper.runs} == {2048}
+    for study in (paper, laptop):
+        reductions = {run.settings.model.params["reduction"] for run in study.runs if run.settings.model.name == "iqe"}
+        assert reductions == {"mean", "max"}  # the name iqe-maxmean would be wrong for these
 
 
 def test_every_family_has_a_config() -> None:

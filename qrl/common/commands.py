@@ -45,7 +45,7 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
 class Parser(argparse.ArgumentParser):
     """Suggests key=value to users who write a setting as an option."""
 
-    takes_settings = False
+    settings: "type[Settings] | None" = None
     arguments: Sequence[str] = ()
 
     def parse_intermixed_args(  # type: ignore[override]
@@ -57,10 +57,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         _, _, unknown = message.partition("unrecognized arguments: ")
         option = unknown.partition(" ")[0]
-        if self.takes_settings and option.startswith("--"):
-            key, _, value = option.removeprefix("--").partition("=")
-            message += f" (settings are given as key=value; did you mean {key.replace('-', '_')}="
-            message += f"{value or self._argument_after(option)}?)"
+        if self.settings is not None and option.startswith("--"):
+            name, _, value = option.removeprefix("--").partition("=")
+            key = self.settings.nearest_key(name.replace("-", "_"))
+            suggestion = f"did you mean {key}={value or self._argument_after(option)}?" if key else "--help lists them"
+            message += f" (settings are given as key=value; {suggestion})"
         super().error(message)
 
     def _argument_after(self, option: str) -> str:
@@ -86,7 +87,7 @@ def add_override_arguments(parser: Parser, settings: "type[Settings]") -> None:
 
     Parse with `parse_intermixed_args`, so that options may stand between overrides.
     """
-    parser.takes_settings = True
+    parser.settings = settings
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
     parser.epilog = f"keys:\n{settings.help()}"
 

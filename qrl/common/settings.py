@@ -18,6 +18,8 @@ from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import read_text
 from qrl.common.names import nearest_name, unknown_message, unknown_name
 
+_MAX_KEY_COLUMN = 32  # characters of a key before its meaning in --help
+
 
 class Settings(BaseModel):
     """Base of all settings: immutable, with checked values; unknown keys are refused."""
@@ -43,13 +45,34 @@ class Settings(BaseModel):
             raise error(f"{source}: {_explain(cls, invalid)}") from None
 
     @classmethod
+    def nearest_key(cls, key: str) -> str | None:
+        """The key that a user most likely means by `key`, if any is similar."""
+        keys = dict(_leaves(cls))
+        nearest = key if key in keys else _nearest_key(cls, key)
+        if nearest is None or nearest in keys:
+            return nearest
+        return f"{nearest}.name" if f"{nearest}.name" in keys else None  # a group of keys has no value of its own
+
+    @classmethod
     def help(cls) -> str:
-        """One line per key with its meaning and default, for --help."""
+        """The keys with their meanings and defaults, for --help; long keys get a line of their own."""
+        fields = dict(_leaves(cls))
+        width = max((len(key) for key in fields if len(key) <= _MAX_KEY_COLUMN), default=0)
         lines = []
-        for key, field in _leaves(cls):
-            default = "required" if field.is_required() else f"default: {field.get_default(call_default_factory=True)}"
-            lines.append(f"  {key:<22} {field.description or ''} ({default})")
+        for key, field in fields.items():
+            if len(key) > width:
+                lines.append(f"  {key}")
+                key = ""
+            lines.append(f"  {key:<{width}}  {_meaning(field)}".rstrip())
         return "\n".join(lines)
+
+
+def _meaning(field: FieldInfo) -> str:
+    """The description of a field and its default, unless that is None, which descriptions explain."""
+    if field.is_required():
+        return f"{field.description or ''} (required)"
+    default = field.get_default(call_default_factory=True)
+    return f"{field.description or ''}" + ("" if default is None else f" (default: {default})")
 
 
 def read_config(config: str, folder: str = "") -> dict[str, Any]:
@@ -100,9 +123,13 @@ def _read_builtin(config: str, folder: str) -> str:
     file = root.joinpath(folder, f"{name}.yaml")
     if file.is_file():
         return file.read_text("utf-8")
-    other = config.partition("/")[0]
-    if other in _COMMANDS and other != folder and root.joinpath(f"{config}.yaml").is_file():
-        raise ConfigError(f"config {config!r} is for {_COMMANDS[other]}, not for this command")
+    commands = [
+        command
+        for other, command in _COMMANDS.items()
+        if other != folder and root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml").is_file()
+    ]
+    if commands:
+        raise ConfigError(f"config {config!r} is for {' and '.join(commands)}, not for this command")
     entries = root.joinpath(folder).iterdir() if root.joinpath(folder).is_dir() else ()
     known = [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
     raise ConfigError(f"{unknown_name('config', name, known)}; or give the path of a YAML file")

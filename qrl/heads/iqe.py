@@ -9,11 +9,10 @@ from qrl.heads.base import Head
 from qrl.heads.interval_union import compiled_interval_union, interval_union
 from qrl.heads.reductions import make_reduction
 from qrl.heads.sizes import split
-from qrl.registry import register_head
+from qrl.registry import register_alias, register_head
 
 
-@register_head("iqe-sum", family="IQE", reduction="sum")
-@register_head("iqe-maxmean", family="IQE")
+@register_head("iqe", family="IQE")
 class IQE(Head):
     """Components q_i(u, v) = | union over j of [u_ij, max(u_ij, v_ij)] |, positive where v > u."""
 
@@ -39,3 +38,7 @@ class IQE(Head):
 
     def extra_repr(self) -> str:
         return f"input_size={self.input_size}, {self.num_components} components of {self.dim_per_component} intervals"
+
+
+register_alias("iqe-maxmean", "iqe", reduction="maxmean")
+register_alias("iqe-sum", "iqe", reduction="sum")

@@ -9,11 +9,10 @@ from torch.nn import functional as F
 
 from qrl.heads.base import Head
 from qrl.heads.reductions import Sum
-from qrl.registry import register_head
+from qrl.registry import register_alias, register_head
 
 
-@register_head("mrn", family="MRN", fixed=False)
-@register_head("mrn-fixed", family="MRN", fixed=True)
+@register_head("mrn", family="MRN")
 class MRN(Head):
     """d = |phi(u) - phi(v)|^p + max_i (psi(u)_i - psi(v)_i)^+, with two-layer networks phi and psi.
 
@@ -48,6 +47,9 @@ class MRN(Head):
     def extra_repr(self) -> str:
         published = "" if self.fixed else " (as published: the triangle inequality can fail)"
         return f"input_size={self.input_size}, hidden_size={self.hidden_size}, fixed={self.fixed}{published}"
+
+
+register_alias("mrn-fixed", "mrn", fixed=True)
 
 
 def _two_layers(input_size: int, hidden_size: int) -> nn.Module:

@@ -11,7 +11,7 @@ from qrl.errors import ShapeError
 from qrl.heads.base import Head
 from qrl.heads.reductions import MaxMean
 from qrl.heads.transforms import Concave
-from qrl.registry import register_head
+from qrl.registry import register_alias, register_head
 
 
 class NonNegativeLinear(nn.Linear):
@@ -46,8 +46,7 @@ class MaxReLU(nn.Module):
         return torch.cat([features.unflatten(-1, (-1, 2)).amax(-1), weighted.unflatten(-1, (-1, 2)).mean(-1)], -1)
 
 
-@register_head("deep-norm", family="Deep Norm", fixed=False)
-@register_head("deep-norm-fixed", family="Deep Norm", fixed=True)
+@register_head("deep-norm", family="Deep Norm")
 class DeepNorm(Head):
     """h_1 = act(U_0 h), h_{i+1} = act(W_i h_i + U_i h) with h = u - v and W_i >= 0; the last h_i are the components.
 
@@ -88,6 +87,9 @@ class DeepNorm(Head):
     def extra_repr(self) -> str:
         published = "" if self.fixed else " (as published: d can be negative and the triangle inequality can fail)"
         return f"input_size={self.input_size}, num_components={self.num_components}, fixed={self.fixed}{published}"
+
+
+register_alias("deep-norm-fixed", "deep-norm", fixed=True)
 
 
 @register_head("wide-norm", family="Wide Norm")

@@ -37,4 +37,4 @@ class ReadoutQModel(QModel):
 def register_readout_aliases(model: str) -> None:
     """Register MODEL-READOUT for every readout: the names under which earlier versions knew these models."""
     for readout in READOUTS:
-        register_alias(f"{model}-{readout}", model, readout=readout)
+        register_alias(f"{model}-{readout}", model, legacy=True, readout=readout)

@@ -10,7 +10,7 @@ from qrl.encoders import MLP
 from qrl.q_models.base import pick
 from qrl.q_models.latent import BatchNorm, HiddenSizes
 from qrl.q_models.readout import ReadoutName, ReadoutQModel, register_readout_aliases
-from qrl.registry import register_q_model
+from qrl.registry import register_alias, register_q_model
 from qrl.spec import QModelSpec
 
 GoalKind = Annotated[
@@ -19,7 +19,6 @@ GoalKind = Annotated[
 
 
 @register_q_model("unconstrained", family="unconstrained")
-@register_q_model("unconstrained-state", family="unconstrained", goal_kind="state")
 class UnconstrainedQModel(ReadoutQModel):
     """The outputs are those of one network on a state and a goal, without any structure."""
 
@@ -53,5 +52,6 @@ class UnconstrainedQModel(ReadoutQModel):
         return pick(outputs, goal_action.unsqueeze(-1) if action is None else goal_action, -1)
 
 
+register_alias("unconstrained-state", "unconstrained", goal_kind="state")
 register_readout_aliases("unconstrained")
 register_readout_aliases("unconstrained-state")

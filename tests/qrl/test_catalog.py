@@ -43,7 +43,7 @@ def test_a_broken_model_does_not_hide_the_others() -> None:
             raise OSError("no license")
 
     register_head("broken")(Broken)
-    assert "broken: no license" in row("broken")
+    assert "broken: model broken: Broken cannot be built: OSError: no license" in row("broken")
     assert "guaranteed" in row("iqe-maxmean")
 
 
@@ -51,4 +51,4 @@ def test_models_are_described_by_their_docstring_and_parameters() -> None:
     register_head("shifted", latent_size=2)(Shifted)
     text = describe_model("shifted")
     assert text.startswith(f"shifted (Shifted, from {__name__})\nReads the values")
-    assert "latent_size            size of the latent of one state-action pair (default: 2)" in text
+    assert "latent_size   size of the latent of one state-action pair (default: 2)" in text

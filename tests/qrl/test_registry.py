@@ -1,18 +1,18 @@
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+import qrl.heads
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
 from qrl.common.errors import ConfigError
-from qrl.errors import RegistryError, ShapeError
+from qrl.errors import ContractError, RegistryError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
-from qrl.readouts import READOUTS
 
 SPEC = QModelSpec(observation_dim=3, num_actions=2, discount=0.9)
 
@@ -43,9 +43,10 @@ def test_a_registered_head_becomes_a_q_model() -> None:
     assert (registration.family, registration.origin) == ("Mine", __name__)
 
 
-def test_names_only_set_defaults() -> None:
-    model: Any = make_q_model("iqe-sum", SPEC, reduction="max", hidden_sizes=())
-    assert type(model.head.reduction).__name__ == "Max"
+def test_defaults_of_a_name_can_be_changed() -> None:
+    register_head("mine", power=3)(Mine)
+    model: Any = make_q_model("mine", SPEC, power=4, hidden_sizes=())
+    assert model.head.power == 4
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,16 @@ def test_names_only_set_defaults() -> None:
         ({"dim_per_component": 0}, "model iqe-sum: dim_per_component: input should be greater than or equal to 1"),
         ({"hidden_sizes": 3}, "model iqe-sum: hidden_sizes"),
         ({"discount": 0.5}, "unknown key 'discount'"),
-        ({"reduction": "median"}, "unknown reduction 'median'"),
     ],
 )
 def test_bad_parameters(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_q_model("iqe-sum", SPEC, **params)
+
+
+def test_unknown_reductions() -> None:
+    with pytest.raises(ConfigError, match="unknown reduction 'median'"):
+        make_q_model("iqe", SPEC, reduction="median")
 
 
 def test_sizes_that_do_not_fit() -> None:
@@ -91,50 +96,6 @@ def test_unknown_names(name: str, nearest: str) -> None:
     with pytest.raises(RegistryError, match=message) as caught:
         make_q_model(name, SPEC)
     assert "known: deep-norm, deep-norm-fixed, dot, euclidean" in str(caught.value)  # aliases are omitted
-
-
-# Aliases
-
-
-@pytest.mark.parametrize("model", ["dot", "unconstrained", "unconstrained-state"])
-@pytest.mark.parametrize("readout", READOUTS)
-def test_an_alias_is_the_model_with_that_readout(model: str, readout: str) -> None:
-    alias: Any = make_q_model(f"{model}-{readout}", SPEC, hidden_sizes=(4,))
-    chosen: Any = make_q_model(model, SPEC, hidden_sizes=(4,), readout=readout)
-    assert type(alias) is type(chosen)
-    assert type(alias.readout) is type(chosen.readout) is READOUTS[readout]
-    assert alias.goal_kind == chosen.goal_kind
-    assert {key: value.shape for key, value in alias.state_dict().items()} == {
-        key: value.shape for key, value in chosen.state_dict().items()
-    }
-
-
-def test_readouts_default_to_the_sigmoid() -> None:
-    for model in ("dot", "unconstrained", "unconstrained-state"):
-        assert registry.find(model).sized({}, 8, None)["readout"] == "disc-sigmoid"
-
-
-def test_an_alias_refuses_another_readout_from_the_user() -> None:
-    message = "readout: the name dot-disc means 'disc'; to choose it, use the model dot .got 'dist'"
-    with pytest.raises(ConfigError, match=f"model dot-disc: {message}"):
-        make_q_model("dot-disc", SPEC, readout="dist")
-    with pytest.raises(ConfigError, match=f"model dot-disc: {message}"):
-        registry.find("dot-disc").sized({"readout": "dist"}, 8, None)
-    with pytest.raises(ConfigError, match=f"model.params: {message}"):
-        registry.find("dot-disc").parameters.from_values({"readout": "dist"}, "model.params")
-    assert registry.find("dot-disc").sized({"readout": "disc"}, 8, None)["readout"] == "disc"
-
-
-def test_checkpoints_load_under_an_alias_even_with_another_readout() -> None:
-    """Earlier versions trained dot-disc-sigmoid with readout: dist, and stored both."""
-    for readout in READOUTS:
-        model: Any = registry.find("dot-disc-sigmoid").make(SPEC, {"readout": readout, "hidden_sizes": [4]})
-        assert type(model.readout) is READOUTS[readout]
-
-
-def test_unknown_readouts_are_refused_before_a_model_is_built() -> None:
-    with pytest.raises(ConfigError, match=r"unknown readout 'dst' \(did you mean 'dist'\?\)"):
-        registry.find("dot").parameters.from_values({"readout": "dst"}, "model.params")
 
 
 # Sizes
@@ -193,7 +154,7 @@ def test_taken_names() -> None:
     assert make_q_model("iqe-sum", SPEC, hidden_sizes=()).head.__class__ is IQE
 
 
-def test_defaults_that_are_no_parameters() -> None:
+def test_defaults_that_are_not_parameters() -> None:
     register_head("mine", pover=2)(Mine)
     with pytest.raises(RegistryError, match=r"model mine: unknown parameter 'pover' \(did you mean 'power'\?\)"):
         make_q_model("mine", SPEC)
@@ -230,6 +191,75 @@ def test_a_head_may_decide_whether_it_is_a_quasimetric() -> None:
     for power in (1, 2):
         model = make_q_model("computed", SPEC, power=power, hidden_sizes=())
         assert model.guaranteed_quasimetric == (power == 1)
+
+
+@pytest.mark.parametrize(
+    ("register", "cls", "message"),
+    [
+        (
+            register_head,
+            nn.Module,
+            r"Module is not a subclass of Head; write class Module\(Head\), with Head from qrl\.h",
+        ),
+        (register_head, QModel, "QModel is not a subclass of Head; .* or use @register_q_model$"),
+        (register_q_model, Mine, r"Mine is not a subclass of QModel; .* from qrl\.q_models, .* or use @register_head$"),
+        (register_q_model, 3, "3 is not a subclass of QModel"),
+    ],
+)
+def test_only_heads_and_q_models_can_be_registered(register: Any, cls: Any, message: str) -> None:
+    with pytest.raises(RegistryError, match=f"model mine: {message}"):
+        register("mine")(cls)
+    assert "mine" not in list_q_models()
+
+
+class Failing(Head):
+    guaranteed_quasimetric = True
+
+    def __init__(self, input_size: int, error: str) -> None:
+        super().__init__(input_size)
+        raise {"key": KeyError("weights"), "missing": NotImplementedError(), "shape": ShapeError("odd")}[error]
+
+
+def test_a_plugin_that_cannot_be_built_is_named() -> None:
+    register_head("failing")(Failing)
+    for error, message in (("key", "KeyError: 'weights'"), ("missing", "NotImplementedError: ")):
+        with pytest.raises(ContractError, match=f"^model failing: Failing cannot be built: {message}$"):
+            make_q_model("failing", SPEC, error=error)
+    with pytest.raises(ShapeError, match=r"^odd$"):
+        make_q_model("failing", SPEC, error="shape")
+
+    @register_q_model("unprepared")
+    class Unprepared(QModel):
+        def __init__(self, spec: QModelSpec) -> None:
+            self.layer = nn.Linear(2, 2)
+
+    with pytest.raises(ContractError, match=r"Unprepared cannot be built: AttributeError: .*before Module.__init__"):
+        make_q_model("unprepared", SPEC)
+
+
+@pytest.mark.parametrize("read", [Tensor.item, Tensor.tolist, Tensor.numpy])
+def test_on_the_meta_device_plugins_that_read_values_are_not_implemented(read: Callable[[Tensor], Any]) -> None:
+    class Reads(Mine):
+        def __init__(self, input_size: int) -> None:
+            super().__init__(input_size, 1)
+            self.shift = read(torch.zeros(()))
+
+    register_head("reads")(Reads)
+    with torch.device("meta"), pytest.raises(NotImplementedError, match="model reads: Reads cannot be built"):
+        make_q_model("reads", SPEC)
+    make_q_model("reads", SPEC, hidden_sizes=())
+
+
+def test_a_file_in_the_package_is_enough_to_register_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brand_new.py").write_text(
+        "from qrl.heads.base import Head\nfrom qrl.registry import register_head\n"
+        "@register_head('brand-new')\nclass BrandNew(Head):\n    guaranteed_quasimetric = False\n"
+    )
+    monkeypatch.setattr(qrl.heads, "__path__", [*qrl.heads.__path__, str(tmp_path)])
+    try:
+        assert registry.find("brand-new").origin == "qrl"
+    finally:
+        sys.modules.pop("qrl.heads.brand_new", None)
 
 
 def test_open_signatures_are_refused() -> None:

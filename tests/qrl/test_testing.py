@@ -144,7 +144,6 @@ class Shifted(Squared):
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
-        (NotAModel, "no subclass of"),
         (BadKind, "goal_kind is 'image'"),
         (Vague, "guaranteed_quasimetric is 'mostly', neither True nor False"),
         (StateGoals, "goal_kind must be 'state-action'"),
@@ -213,6 +212,25 @@ class Raises(Squared):
         raise IndexError("no such coordinate")
 
 
+class SquareRoot(Squared):
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return (u - v).square().sum(-1).sqrt()
+
+
+class DetachedHead(Squared):
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return (u - v).detach().abs().sum(-1)
+
+
+class DetachedLatents(DetachedHead):
+    def __init__(self, input_size: int) -> None:
+        super().__init__(input_size)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def components(self, u: Tensor, v: Tensor) -> Tensor:
+        return self.scale.abs() * super().components(u, v)
+
+
 def random_model(name: str, spec: QModelSpec, seed: int = 0, noise: float = 0, **params: Any) -> QModel:
     torch.manual_seed(seed)
     model = make_q_model(name, spec, **params)
@@ -230,8 +248,12 @@ def test_every_model_passes_the_quick_check(name: str, noise: float) -> None:
         quick_check(name, random_model(name, spec, seed, noise, hidden_sizes=(32, 16)))
 
 
-def test_the_quick_check_is_made_for_full_size() -> None:
+def test_the_quick_check_works_at_full_size() -> None:
     quick_check("iqe-maxmean", random_model("iqe-maxmean", SPEC))
+
+
+def test_the_quick_check_accepts_unused_parameters() -> None:
+    quick_check("unused", Detached(SPEC))
 
 
 @pytest.mark.parametrize(
@@ -244,6 +266,9 @@ def test_the_quick_check_is_made_for_full_size() -> None:
         (Squared, r" latents: d\(x, z\) exceeds d\(x, y\) \+ d\(y, z\) by"),
         (Negative, "below 0"),
         (Shifted, r"d\(x, x\) is 1, not 0"),
+        (SquareRoot, r"\(Finite gradients .*\): the gradient of the output of encode is not finite"),
+        (DetachedHead, "no gradient reaches any parameter"),
+        (DetachedLatents, "no gradient reaches the output of encode"),
     ],
 )
 def test_the_quick_check_refuses_broken_heads(head: type[Head], message: str) -> None:
@@ -256,7 +281,7 @@ def test_the_quick_check_refuses_broken_heads(head: type[Head], message: str) ->
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
-        (NotAModel, "no subclass of"),
+        (NotAModel, "it is a NotAModel, not a subclass of qrl.q_models.QModel"),
         (BadKind, "goal_kind is 'image'"),
         (Vague, "guaranteed_quasimetric is 'mostly'"),
         (ColumnsFirst, "rows should come first|shape"),

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import qrl
+from qrl.agents.runs.settings import TrainSettings
 from qrl.common.commands import add_plugin_argument, add_settings_arguments, command, new_parser
 from qrl.common.errors import ConfigError
+from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings
 
 
@@ -60,9 +62,11 @@ def test_errors_of_the_program_itself_keep_their_traceback() -> None:
         main([])
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], settings: type[Settings] = CollectorSettings
+) -> str:
     parser = new_parser("collect", "")
-    add_settings_arguments(parser, CollectorSettings)
+    add_settings_arguments(parser, settings)
     with pytest.raises(SystemExit) as exit_:
         parser.parse_intermixed_args(arguments)
     assert exit_.value.code == 2
@@ -72,8 +76,10 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "suggestion"),
     [
-        (["--device", "cuda"], "did you mean device=cuda?"),
-        (["--device=cuda"], "did you mean device=cuda?"),
+        (["--layout", "traps"], "did you mean layout=traps?"),
+        (["--layout=traps"], "did you mean layout=traps?"),
+        (["--max-step", "30"], "did you mean max_steps=30?"),
+        (["--device", "cuda"], "(settings are given as key=value; --help lists them)"),
         (["seed=1", "--max-steps", "30", "epsilon=0.5"], "did you mean max_steps=30?"),
         (["--max-steps", "epsilon=0.5"], "did you mean max_steps=VALUE?"),
         (["--max-steps"], "did you mean max_steps=VALUE?"),
@@ -83,6 +89,20 @@ def test_options_that_should_be_settings(
     arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert suggestion in refused(arguments, capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["--lr", "0.1"], "learner.lr=0.1"),
+        (["--model", "mrn"], "model.name=mrn"),
+        (["--width=3"], "model.width=3"),
+        (["--learner.batch-size", "8"], "learner.batch_size=8"),
+    ],
+)
+def test_suggested_keys_exist(arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"did you mean {suggestion}?" in refused(arguments, capsys, TrainSettings)
+    TrainSettings.load(overrides=[suggestion])
 
 
 def test_other_mistakes_have_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

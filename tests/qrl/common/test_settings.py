@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,10 @@ def test_configs_by_name() -> None:
         CollectorSettings.load("dmo")
     with pytest.raises(ConfigError, match=r"config 'studies/smoke' is for sweep-agents, not for this command"):
         CollectorSettings.load("studies/smoke")
+    with pytest.raises(ConfigError, match=r"config 'smoke' is for sweep-agents, not for this command"):
+        CollectorSettings.load("smoke")
+    with pytest.raises(ConfigError, match=r"config 'paper' is for train-agent and sweep-agents, not for this command"):
+        CollectorSettings.load("paper")
     with pytest.raises(ValueError, match=r"absent.yaml cannot be read: No such file"):
         Outer.load("absent.yaml")
 
@@ -194,4 +199,40 @@ def test_settings_are_immutable() -> None:
 def test_help_lists_every_key_with_default_and_meaning() -> None:
     lines = Outer.help().splitlines()
     assert [line.split()[0] for line in lines] == ["name", "folder", "flag", "inner.rate", "inner.steps", "params"]
-    assert lines[3].split(maxsplit=1)[1] == "how fast (default: 0.5)"
+    assert lines[3] == "  inner.rate   how fast (default: 0.5)"
+    assert lines[4] == "  inner.steps  how long"  # a default of None says nothing
+
+
+def test_long_keys_do_not_widen_the_help() -> None:
+    class Wordy(Settings):
+        short: int = Field(description="brief")
+        a_key_that_is_longer_than_the_column: int = Field(1, description="verbose")
+
+    assert Wordy.help().splitlines() == [
+        "  short  brief (required)",
+        "  a_key_that_is_longer_than_the_column",
+        "         verbose (default: 1)",
+    ]
+
+
+def test_the_meanings_of_training_settings_are_aligned() -> None:
+    from qrl.agents.runs.settings import TrainSettings
+
+    lines = TrainSettings.help().splitlines()
+    (column,) = {re.match(r"  \S+ +", line).end() for line in lines}  # type: ignore[union-attr]
+    assert column < 40
+    assert "None" not in TrainSettings.help()
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("rate", "inner.rate"),
+        ("inner.rate", "inner.rate"),
+        ("nmae", "name"),
+        ("inner", None),  # a group, without a name
+        ("absent", None),
+    ],
+)
+def test_nearest_key(name: str, key: str | None) -> None:
+    assert Outer.nearest_key(name) == key

@@ -15,7 +15,7 @@ every_head = pytest.mark.parametrize("name", HEAD_NAMES)
 
 
 def test_all_heads_of_the_paper_are_registered() -> None:
-    papers = "iqe-sum iqe-maxmean pqe-lh pqe-gg deep-norm deep-norm-fixed wide-norm mrn mrn-fixed"
+    papers = "iqe iqe-sum iqe-maxmean pqe-lh pqe-gg deep-norm deep-norm-fixed wide-norm mrn mrn-fixed"
     assert set(HEAD_NAMES) == {*papers.split(), "euclidean", "l1", "spherical", "metric-mixture"}
     assert set(HEAD_NAMES) - set(GUARANTEED) == {"deep-norm", "mrn"}
 
@@ -48,7 +48,7 @@ def test_axioms_over_more_than_100_000_triples(name: str, scale: float) -> None:
 @pytest.mark.parametrize("name", GUARANTEED)
 def test_axioms_of_narrow_heads_far_from_their_initialization(name: str) -> None:
     """Includes PQE-GG with rates of a million and more, which must not be clipped."""
-    narrow = {"num_components": 2} if "deep-norm" in name else {"dim_per_component": 1} if "qe-" in name else {}
+    narrow = {"num_components": 2} if "deep-norm" in name else {"dim_per_component": 1} if "qe" in name else {}
     least, identity, excess = worst_violations(name, scale=3.0, input_size=2, noise=1.5, **narrow)
     assert least >= 0
     assert identity <= 1e-12
@@ -83,7 +83,7 @@ def test_positive_homogeneity(name: str, alpha: float) -> None:
     head = make_head(name)
     u, v = randn(50, INPUT_SIZE), randn(50, INPUT_SIZE, seed=1)
     homogeneous = torch.allclose(head(alpha * u, alpha * v), alpha * head(u, v), rtol=1e-9)
-    assert homogeneous == (name in {"iqe-sum", "iqe-maxmean", "euclidean", "l1"})
+    assert homogeneous == (name in {"iqe", "iqe-sum", "iqe-maxmean", "euclidean", "l1"})
 
 
 @pytest.mark.parametrize("name", ["deep-norm", "deep-norm-fixed", "wide-norm"])

@@ -22,4 +22,4 @@ def test_all_models_of_the_paper_are_registered() -> None:
     models = ["dot", "unconstrained", "unconstrained-state"]
     aliases = {f"{model}-{readout}" for model in models for readout in READOUTS}
     assert {*models, *aliases} == {name for name in list_q_models() if not find(name).is_head}
-    assert len(list_q_models()) == 31
+    assert len(list_q_models()) == 32
