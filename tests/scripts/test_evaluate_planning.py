@@ -131,7 +131,7 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json"]) == 0
     captured = capsys.readouterr()
     assert "note: the dataset has no layout: nothing is compared with exact distances" in captured.err
-    assert "note: there is no world to plan in: name an environment with --env" in captured.err
+    assert "note: there is no world to plan in; evaluate-planning --env" in captured.err
     assert "triangle violations" in captured.out
     assert json.loads(Path("r.json").read_text())["success_rate"] is None
     env = "qrl.envs:qrl/OneWayDoors-v0"
@@ -139,7 +139,9 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert evaluate_planning(arguments) == 0
     assert Path("a.gif").exists()
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--gif", "b.gif"]) == 2
-    assert capsys.readouterr().err.endswith("error: there is no world to show: name an environment with --env\n")
+    assert capsys.readouterr().err.endswith(
+        "error: there is no world to show; evaluate-planning --env plans in an environment of yours\n"
+    )
     assert not Path("b.gif").exists()
 
 

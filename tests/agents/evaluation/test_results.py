@@ -60,8 +60,8 @@ def test_values_are_read_from_json(evaluation: Evaluation) -> None:
     [
         ("[]", "not the JSON of an evaluation"),
         ("{}", "not the JSON of an evaluation"),
-        ('{"success_rate": true}', "success_rate is no number"),
-        ('{"success_rate": "high"}', "success_rate is no number"),
+        ('{"success_rate": true}', "success_rate is not a number"),
+        ('{"success_rate": "high"}', "success_rate is not a number"),
         ("{", "Expecting property name"),
     ],
 )
