@@ -141,7 +141,7 @@ class Run:
             return run
         saved = run.settings
         run.settings = run._changed(changes)
-        if "dataset" in changes:
+        if changes.get("dataset") is not None:
             run.dataset = run.problem.dataset_type.load(run.settings.dataset)
         learner = run.trainer.learner  # checks the data and the checkpoint before anything is written
         planned = saved.learner.num_steps(learner.num_samples)
