@@ -205,10 +205,16 @@ def test_sizes_reach_a_plugin_head() -> None:
     assert json.loads(Path("r/run.json").read_text())["model_origin"] == "toy_heads"
 
 
+def _default_interrupt() -> None:
+    """A suite that a shell runs in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(*command: str) -> "Iterator[subprocess.Popen[str]]":
     """A process, which is killed at the end if it still runs."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=_default_interrupt)
     try:
         yield process
     finally:
