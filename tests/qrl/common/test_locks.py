@@ -37,5 +37,5 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_without_fcntl_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "fcntl", None)
-    with locked(tmp_path, ConfigError), locked(tmp_path, ConfigError):
-        pass
+    with locked(tmp_path, ConfigError), locked(tmp_path, ConfigError):  # with fcntl the second one is refused
+        assert os.listdir(tmp_path) == [locks.LOCK]
