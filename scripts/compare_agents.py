@@ -42,7 +42,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if evaluator.truth is not None or args.goal is not None:
         evaluator.check_play(goal=args.goal)
     subjects = [trained.subject(evaluator) for trained in agents]
-    evaluations = [trained.evaluate(evaluator, references=False) for trained in agents]
+    evaluations = [
+        trained.evaluate(evaluator, subject, references=False)
+        for trained, subject in zip(agents, subjects, strict=True)
+    ]
     references = [evaluator.score(reference) for reference in evaluator.references()]
     results = [*(evaluation.results for evaluation in evaluations), *references]
     notices = list(dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices))

@@ -58,10 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
     _check_drawable(args, evaluator)
     subject = trained.subject(evaluator) if trained else evaluator.reference(args.reference)
-    if trained:
-        evaluation = evaluator.evaluate(subject, notices=trained.notices, **trained.origin)
-    else:
-        evaluation = evaluator.evaluate(subject)
+    evaluation = trained.evaluate(evaluator, subject) if trained else evaluator.evaluate(subject)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table([evaluation.results, *evaluation.references]))

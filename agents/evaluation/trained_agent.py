@@ -68,8 +68,10 @@ class TrainedAgent:
     def subject(self, evaluator: Evaluator) -> Subject:
         return evaluator.agent(self.agent, self.name)
 
-    def evaluate(self, evaluator: Evaluator, references: bool = True) -> Evaluation:
-        return evaluator.evaluate(self.subject(evaluator), references=references, notices=self.notices, **self.origin)
+    def evaluate(self, evaluator: Evaluator, subject: Subject | None = None, references: bool = True) -> Evaluation:
+        """`subject`: this agent's, if it has been made already, which takes the time of all distances."""
+        subject = subject or self.subject(evaluator)
+        return evaluator.evaluate(subject, references=references, notices=self.notices, **self.origin)
 
     def log(self, results: Results) -> None:
         """Write the values into the run's TensorBoard, at the checkpoint's step."""

@@ -32,8 +32,10 @@ def _check(path: Path, dataset: str | None, force: bool) -> None:
         raise RunError(f"{path} exists and is not a training run; name another folder with run=...")
 
 
-def make_folder(path: Path) -> None:
-    """Make an empty folder, and delete the run that is in it."""
+def make_folder(settings: RunSettings, force: bool) -> None:
+    """Make an empty folder, and with `force` delete the run that is in it."""
+    check_folder(settings, force)  # again: another process may have made a run in it meanwhile
+    path = Path(str(settings.run))
     try:
         if (path / CONFIG).is_file():
             with locked(path, RunError):

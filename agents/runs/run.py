@@ -98,7 +98,7 @@ class Run:
         settings = resolve(settings)
         check_folder(settings, force)  # before the work of preparing
         run = cls.prepare(settings, dataset, init)
-        make_folder(run.path)
+        make_folder(run.settings, force)
         try:
             if run.settings.dataset is None:
                 run.dataset.save(run.path / "dataset.npz")

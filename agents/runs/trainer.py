@@ -12,7 +12,7 @@ from qrl.agents.errors import CheckpointError, TrainingError
 from qrl.agents.learners.base import Learner, LearnerState
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from qrl.agents.runs.model import build_model
-from qrl.agents.runs.problems import Problem, problem_of
+from qrl.agents.runs.problems import problem_of
 from qrl.agents.runs.settings import RunSettings, differences
 from qrl.agents.scaling import Scaling
 from qrl.agents.tensors import with_prefix
@@ -23,7 +23,6 @@ from qrl.spec import QModelSpec
 
 @dataclass(frozen=True)
 class Trainer:
-    problem: Problem
     settings: RunSettings
     dataset: Any
     model_params: dict[str, Any]
@@ -33,14 +32,13 @@ class Trainer:
     @classmethod
     def build(cls, settings: RunSettings, dataset: Any, scaling: Scaling | None = None) -> "Trainer":
         """A learner at initialization; observations are scaled by `scaling`, or as the settings say."""
-        problem = problem_of(settings)
-        states, num_actions = problem.states(dataset)
+        states, num_actions = problem_of(settings).states(dataset)
         model, params = build_model(settings, QModelSpec(states.shape[1], num_actions, settings.learner.discount))
         observations = torch.tensor(states)
         scaling = scaling or Scaling.fit(observations, settings.learner.standardize)
         scaled = scaling(observations).to(settings.device)
         learner = settings.learner.build(model, scaled, dataset, derived_seed(settings.seed, "batches"))
-        return cls(problem, settings, dataset, params, learner, scaling)
+        return cls(settings, dataset, params, learner, scaling)
 
     @classmethod
     def warm_start(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":
@@ -89,7 +87,8 @@ class Trainer:
     def score(self) -> dict[str, float]:
         """The metrics of the model as it is now."""
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.steps_done}")
-        return self.problem.score(self.learner.model, self.learner.observations, self.dataset, seed)
+        learner = self.learner
+        return problem_of(self.settings).score(learner.model, learner.observations, self.dataset, seed)
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()

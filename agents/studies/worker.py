@@ -11,6 +11,7 @@ from shutil import rmtree
 from typing import Any
 
 from qrl.agents.errors import RunError
+from qrl.agents.runs.folder import CONFIG
 from qrl.agents.runs.problems import PROBLEMS
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.settings import DATA_GROUPS, RunSettings, differences
@@ -73,7 +74,7 @@ def _run(job: Job) -> None:
     path = Path(settings.run)
     if path.is_dir():
         _wait_until_free(path)
-    if (path / "config.yaml").is_file():
+    if (path / CONFIG).is_file():
         check_settings(path, settings)
         run = Run.resume(path, {"dataset": settings.dataset}, job.command)
     else:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.planner import Steps
 from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
@@ -75,3 +78,15 @@ def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) 
     assert "two of the runs have the same name" in refused(["r.html", "iqe", "iqe"])
     assert "must end in .html" in refused(["r.txt", "iqe"])
     assert not Path("r.html").exists()
+
+
+def test_the_distances_of_an_agent_are_computed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, compute = [], Agent.all_steps_to_goal
+
+    def counted(self: Agent, observations: NDArray[np.float32]) -> Steps:
+        calls.append(self)
+        return compute(self, observations)
+
+    monkeypatch.setattr(Agent, "all_steps_to_goal", counted)
+    assert compare_agents(["r.html", "iqe"]) == 0
+    assert len(calls) == 1

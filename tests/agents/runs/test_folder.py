@@ -31,3 +31,18 @@ def test_force_does_not_delete_the_data_of_the_new_run(tmp_path: Path) -> None:
     corridor(5).save(tmp_path / "d.npz")
     Run.start(small_settings(tmp_path / "run", dataset=str(tmp_path / "d.npz")), force=True)
     assert not data.exists()
+
+
+def test_a_run_that_appears_meanwhile_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = Run.prepare.__func__  # type: ignore[attr-defined]
+
+    def prepare_slowly(cls: type[Run], *arguments: object) -> Run:
+        monkeypatch.setattr(Run, "prepare", classmethod(prepare))
+        Run.start(small_settings(tmp_path / "run", seed=5))  # as another process would
+        run: Run = prepare(cls, *arguments)
+        return run
+
+    monkeypatch.setattr(Run, "prepare", classmethod(prepare_slowly))
+    with pytest.raises(RunError, match="holds a training run"):
+        Run.start(small_settings(tmp_path / "run", seed=3))
+    assert Run.open(tmp_path / "run").settings.seed == 5
