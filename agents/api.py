@@ -8,15 +8,11 @@ from qrl.agents.evaluation.results import Evaluation, ProtocolName
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.settings import TrainSettings
-from qrl.common.errors import ConfigError
-from qrl.common.names import unknown_name
 from qrl.common.nesting import nest
 from qrl.common.settings import merge, read_config
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.collector import collect as collect_trajectories
 from qrl.envs.dataset import Dataset
-
-LEARNERS = ("mbold",)
 
 
 def collect(layout: str = "six-rooms", **settings: Any) -> Dataset:
@@ -28,7 +24,7 @@ def train(
     dataset: Dataset | str | Path | None = None,
     *,
     model: str | None = None,
-    learner: str = "mbold",
+    learner: str | None = None,
     out: str | Path | None = None,
     config: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -38,18 +34,21 @@ def train(
     """Train a run to its end, as train-agent does, and return it.
 
     dataset: a dataset or its file; without one, data is collected. model: registered name of the Q-model.
-    learner: name of the objective. out: folder of the run. config: a YAML file or the name of a built-in config.
+    learner: registered name of the learner. out: folder of the run. config: a YAML file or the name of a built-in one.
     settings: more keys of train-agent, nested or dotted, such as {"learner.lr": 3e-4, "seed": 1}.
     force: delete the run that is in the folder. init: a run to start from.
 
     To own the training loop, iterate over `qrl.Run.start(qrl.TrainSettings(...)).train()`.
     """
-    if learner not in LEARNERS:
-        raise ConfigError(unknown_name("learner", learner, LEARNERS))
     values = {} if config is None else read_config(config, TrainSettings.CONFIGS)
     values = merge(values, nest(settings or {}))
     in_memory = dataset if isinstance(dataset, Dataset) else None
-    for key, value in (("dataset", None if in_memory else dataset), ("run", out), ("model.name", model)):
+    for key, value in (
+        ("dataset", None if in_memory else dataset),
+        ("run", out),
+        ("model.name", model),
+        ("learner.name", learner),
+    ):
         if value is not None:
             values = merge(values, nest({key: str(value)}))
     run = Run.start(TrainSettings.from_values(values, config or "train"), dataset=in_memory, force=force, init=init)

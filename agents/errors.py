@@ -13,3 +13,7 @@ class RunError(UserError):
 
 class TrainingError(UserError):
     """Training that cannot continue."""
+
+
+class LearnerError(UserError):
+    """A learner that cannot train the model or use the data that it is given."""

@@ -80,6 +80,11 @@ class Dataset(npz.Data):
         return len(self.actions)
 
     @property
+    def num_samples(self) -> int:
+        """What a learner draws from: an epoch."""
+        return self.num_transitions
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
         """(episodes,): number of actions per episode."""
         return np.diff(self.offsets)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from qrl.agents.api import collect, evaluate, load, train
     from qrl.agents.evaluation.metrics import register_metric
+    from qrl.agents.learners.registry import list_learners, register_learner
     from qrl.agents.runs.run import Run
     from qrl.agents.runs.settings import TrainSettings
     from qrl.registry import list_q_models, make_q_model, register_head, register_q_model
@@ -19,10 +20,12 @@ __all__ = [
     "__version__",
     "collect",
     "evaluate",
+    "list_learners",
     "list_q_models",
     "load",
     "make_q_model",
     "register_head",
+    "register_learner",
     "register_metric",
     "register_q_model",
     "train",
@@ -31,6 +34,7 @@ __all__ = [
 _HOMES = {
     "qrl.agents.api": ("collect", "evaluate", "load", "train"),
     "qrl.agents.evaluation.metrics": ("register_metric",),
+    "qrl.agents.learners.registry": ("list_learners", "register_learner"),
     "qrl.agents.runs.run": ("Run",),
     "qrl.agents.runs.settings": ("TrainSettings",),
     "qrl.registry": ("list_q_models", "make_q_model", "register_head", "register_q_model"),

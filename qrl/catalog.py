@@ -2,6 +2,7 @@
 
 import torch
 
+from qrl.common.text import plain_table
 from qrl.q_models.base import QModel
 from qrl.registry import Registration, find, list_q_models
 from qrl.spec import QModelSpec
@@ -25,14 +26,11 @@ def table_of_models() -> str:
     registrations = [find(name) for name in list_q_models()]
     rows: list[tuple[str, ...]] = [("name", "family", "quasimetric", "goals", "head", "whole", "origin")]
     rows += [_row(registration) for registration in registrations if not registration.legacy]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
     note = (
         f"parameters at default sizes for {_DOORS.observation_dim}-dimensional observations and {_DOORS.num_actions} "
         "actions; list-models NAME shows how to change them, and train-agent sets the width of networks by model.width"
     )
-    return "\n".join([*lines, "", *_aliases(registrations), "", note])
+    return "\n".join([plain_table(rows), "", *_aliases(registrations), "", note])
 
 
 def _row(registration: Registration) -> tuple[str, ...]:

@@ -1,14 +1,10 @@
-"""Errors of models and the registry."""
+"""Errors of models."""
 
 from qrl.common.errors import UserError
 
 
 class ShapeError(UserError):
     """Tensor shapes or model sizes that do not match."""
-
-
-class RegistryError(UserError):
-    """A model or plugin that is unknown, unusable or already registered."""
 
 
 class ContractError(UserError):

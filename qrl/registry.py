@@ -1,34 +1,28 @@
 """The registry of Q-models by name: those of this package and those of plugins.
 
-A plugin is a module that registers heads or Q-models with the decorators below. It is found through the entry-point
-group `qrl.q_models` of an installed distribution, or named to `load_plugin`. Nothing here imports torch until a model
-is requested.
+Nothing here imports torch until a model is requested.
 """
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, create_model
 
-from qrl.common.errors import ConfigError, UserError
-from qrl.common.imports import search_working_directory
-from qrl.common.names import nearest_name, unknown_message, unknown_name
+from qrl.common.errors import ConfigError, RegistryError, UserError
+from qrl.common.names import unknown_name
+from qrl.common.plugins import Registry
 from qrl.common.settings import Settings
-from qrl.errors import ContractError, RegistryError
+from qrl.errors import ContractError
 from qrl.spec import QModelSpec
 
 if TYPE_CHECKING:
     from qrl.q_models.base import QModel
 
-ENTRY_POINTS = "qrl.q_models"
 _BUILTIN = ("qrl.heads", "qrl.q_models")  # importing the modules in these packages registers qrl's models
 _NOT_PARAMETERS = {"self", "spec", "head", "input_size", "discount"}  # arguments that the registry supplies
 
@@ -137,9 +131,14 @@ class Registration:
         return LatentQModel(spec, self.cls(values.pop("latent_size"), **head_values), **values)
 
 
-_registrations: dict[str, Registration] = {}
-_plugin_failures: dict[str, str] | None = None  # None: entry points have not been loaded yet
-_origin: str | None = None  # the plugin that is being loaded, if any
+def _load_builtin() -> None:
+    for name in _BUILTIN:
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
+
+
+MODELS: Registry[Registration] = Registry("model", "qrl.q_models", _load_builtin)
 
 
 def register_head(name: str, *, family: str | None = None, **defaults: Any) -> Callable[[Class], Class]:
@@ -185,16 +184,7 @@ def _check_base(name: str, cls: object, base: type, decorator: str, other: str) 
 
 
 def _register(name: str, cls: Class, family: str | None, defaults: Mapping[str, Any], is_head: bool) -> Class:
-    builtin = cls.__module__.split(".")[0] == "qrl"
-    if not builtin:
-        _load_builtin()
-    origin = "qrl" if builtin else _origin or cls.__module__
-    known = _registrations.get(name)
-    # The same class defined again, as when a notebook cell is run twice, replaces itself.
-    redefined = known and (known.cls.__module__, known.cls.__qualname__) == (cls.__module__, cls.__qualname__)
-    if known and not redefined:
-        raise RegistryError(f"the model name {name!r} is taken by {known.origin}; choose another")
-    _registrations[name] = Registration(name, cls, is_head, family or cls.__name__, defaults, origin)
+    MODELS.add(name, Registration(name, cls, is_head, family or cls.__name__, defaults, MODELS.origin(cls)))
     return cls
 
 
@@ -203,9 +193,9 @@ def register_alias(name: str, model: str, /, *, legacy: bool = False, **fixed: A
 
     `model` may itself be an alias, whose parameters stay fixed.
     """
-    target = _registrations[model]
+    target = MODELS.entries[model]
     fixed = {**target.fixed, **fixed}
-    _registrations[name] = replace(target, name=name, alias_of=target.alias_of or model, fixed=fixed, legacy=legacy)
+    MODELS.entries[name] = replace(target, name=name, alias_of=target.alias_of or model, fixed=fixed, legacy=legacy)
 
 
 def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
@@ -217,94 +207,11 @@ def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
 
 def list_q_models() -> list[str]:
     """The names of all Q-models, including aliases and the models of installed plugins."""
-    _load_builtin()
-    _load_entry_points()
-    return sorted(_registrations)
+    return MODELS.names()
 
 
 def find(name: str) -> Registration:
-    _load_builtin()
-    if name not in _registrations:
-        _load_entry_points()
-    if name not in _registrations:
-        names = sorted(name for name, known in _registrations.items() if not known.legacy)
-        message = unknown_message("model", name, nearest_name(name, _registrations), names)
-        failures = "".join(f"; {failure}" for failure in plugin_failures())
-        raise RegistryError(
-            f"{message}{failures}; a model of your own needs its plugin: install it, or name its module with --plugin"
-        )
-    return _registrations[name]
-
-
-def plugin_failures() -> list[str]:
-    """One message for each installed plugin that could not be loaded."""
-    return [
-        f"the plugin {plugin} could not be loaded: {reason}" for plugin, reason in (_load_entry_points() or {}).items()
-    ]
-
-
-def load_plugin(module: str) -> None:
-    """Import a module that registers models, from the Python path or the working directory."""
-    path = Path(module)
-    if path.suffix == ".py" or len(path.parts) > 1:
-        where = f", with {path.parent} on PYTHONPATH" if len(path.parts) > 1 else ""
-        raise RegistryError(f"the plugin {module} is a file; name the module: --plugin {path.stem}{where}")
-    search_working_directory()
-    with _loading(module):
-        try:
-            importlib.import_module(module)
-        except Exception as error:  # plugins may fail in any way
-            raise RegistryError(f"the plugin {module} could not be loaded: {_reason(module, error)}") from error
-
-
-def _reason(module: str, error: Exception) -> str:
-    # A missing module other than the plugin itself is one that the plugin imports.
-    if not isinstance(error, ModuleNotFoundError) or not f"{module}.".startswith(f"{error.name}."):
-        return f"{type(error).__name__}: {error}"
-    nearest = nearest_name(module, [path.stem for path in Path.cwd().glob("*.py")])
-    suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"there is no such module{suggestion}; run in its folder, or put that on PYTHONPATH"
-
-
-def _load_builtin() -> None:
-    for name in _BUILTIN:
-        package = importlib.import_module(name)
-        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
-            importlib.import_module(module.name)
-
-
-def _load_entry_points() -> dict[str, str]:
-    """Load installed plugins once; a failing one must not disable the others."""
-    global _plugin_failures
-    if _plugin_failures is None:
-        _plugin_failures = {}
-        for entry_point in metadata.entry_points(group=ENTRY_POINTS):
-            plugin = entry_point.value
-            if entry_point.dist is not None:
-                plugin = f"{entry_point.dist.name} {entry_point.dist.version} ({entry_point.value})"
-            try:
-                with _loading(plugin):
-                    entry_point.load()
-            except Exception as error:
-                _plugin_failures[plugin] = f"{type(error).__name__}: {error}"
-    return _plugin_failures
-
-
-@contextmanager
-def _loading(origin: str) -> Iterator[None]:
-    """Set the origin of models registered inside; if loading fails, remove all of them."""
-    global _origin
-    _load_builtin()
-    before = dict(_registrations)
-    _origin = origin
-    try:
-        yield
-    except BaseException:
-        _registrations.clear()
-        _registrations.update(before)
-        raise
-    finally:
-        _origin = None
+    return MODELS.find(name, listed=lambda registration: not registration.legacy)
 
 
 def _signature(cls: type) -> dict[str, tuple[Any, Any]]:

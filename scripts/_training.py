@@ -33,7 +33,7 @@ def training_command(problem: "Problem", description: str | None, argv: Sequence
             print(dry_run(Run.prepare(settings, init=args.init)))
             return 0
         run = Run.start(settings, force=args.force, init=args.init)
-    for notice in problem.notices(run.settings, run.dataset):
+    for notice in run.notices:
         print(f"note: {notice}", file=sys.stderr)
     return _train(run)
 
@@ -53,7 +53,7 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
     add("--dry-run", action="store_true", help="show what would be trained and how long it would take")
     add("--force", action="store_true", help="delete the run that is in the folder")
     add_plugin_argument(parser, argv)
-    add_settings_arguments(parser, problem.settings_type)
+    add_settings_arguments(parser, problem.settings_type, argv)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
     parser.epilog = (
         f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{help_lines(scored)}"
@@ -86,7 +86,7 @@ def _train(run: "Run") -> int:
 
     learner = run.trainer.learner
     first, last = learner.steps_done, learner.num_steps
-    print(f"training {run.settings.model.name} in {run.path}, steps {first} to {last}", flush=True)
+    print(f"training {run.settings.model.name} by {learner.name} in {run.path}, steps {first} to {last}", flush=True)
     if run.settings.compile == "on" and first < last:
         print("kernels are compiled on first use: seconds if cached, otherwise up to a minute", flush=True)
     shown: dict[str, str] = {}

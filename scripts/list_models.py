@@ -15,8 +15,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported late, so that --help does not import torch.
     from qrl.catalog import describe_model, table_of_models
-    from qrl.registry import plugin_failures
+    from qrl.registry import MODELS
 
     print(describe_model(args.name) if args.name else table_of_models())
-    for failure in plugin_failures():
+    for failure in MODELS.failures():
         print(f"warning: {failure}", file=sys.stderr)

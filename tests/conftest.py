@@ -38,10 +38,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def restored_registry() -> Iterator[None]:
     """Forget what a test registers."""
-    from qrl import registry
+    from contextlib import ExitStack
 
-    registry.list_q_models()
-    before = dict(registry._registrations)
-    yield
-    registry._registrations.clear()
-    registry._registrations.update(before)
+    from qrl.common.plugins import _registries
+
+    with ExitStack() as stack:
+        for registry in _registries:
+            registry.names()
+            stack.enter_context(registry.restored(always=True))
+        yield

@@ -132,8 +132,9 @@ class Evaluator:
         if not self.tabulated:
             return Subject(name, agent, None, agent)
         observations = self.dataset.observations
-        steps = agent.all_steps_to_goal(observations)
-        return Subject(name, TablePolicy.greedy(steps, observations, self.seed, fallback=agent), steps, agent)
+        costs = agent.all_costs(observations)
+        steps = costs if agent.learns == "distances" else None
+        return Subject(name, TablePolicy.greedy(costs, observations, self.seed, fallback=agent), steps, agent)
 
     def reference(self, name: str) -> Subject:
         """One of `REFERENCES`, ready to be scored."""

@@ -4,13 +4,16 @@ from torch import Tensor
 
 from qrl.agents.evaluation.measurements import Measurements, Tasks
 from qrl.agents.evaluation.metrics import METRICS, columns
+from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import TablePolicy, all_steps_to_goal, exhaustive_tasks
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.q_models.base import QModel
 
 
-def score_planning(model: QModel, observations: Tensor, dataset: Dataset, seed: int) -> dict[str, float]:
+def score_planning(
+    model: QModel, observations: Tensor, dataset: Dataset, seed: int, learns: Learns = "distances"
+) -> dict[str, float]:
     """The metrics worth their time during training, by column; none without a layout."""
     if dataset.layout is None:
         return {}
@@ -19,6 +22,7 @@ def score_planning(model: QModel, observations: Tensor, dataset: Dataset, seed: 
     starts, goals = exhaustive_tasks(truth)
     walked = TablePolicy.greedy(steps, truth.layout.observations, seed).walk(truth, starts, goals)
     tasks = Tasks.of(walked, truth.distances[starts, goals])
-    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, steps=steps)
+    estimates = steps if learns == "distances" else None
+    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, steps=estimates)
     scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
     return {name: value for name, value in scores.items() if value is not None}

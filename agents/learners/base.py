@@ -1,42 +1,28 @@
-"""What all learners share: a step of Adam on a loss of discounted distances, and everything a step depends on."""
+"""The contract of a learner, and what all of them share: a step of Adam, the schedule, and exact resume."""
 
+import copy
+import json
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from qrl.agents.errors import TrainingError
+from qrl.agents.errors import LearnerError, TrainingError
 from qrl.agents.learners.sampler import Sampler
-from qrl.agents.learners.settings import LearnerSettings
+from qrl.agents.learners.settings import LearnerSettings, Learns
 from qrl.agents.tensors import with_prefix
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
 
 
-def discounted(
-    model: QModel, observations: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
-) -> Tensor:
-    """D of pairs of states and goals, given as rows of `observations`; each distinct row is encoded once."""
-    ids, inverse, counts = torch.unique(torch.cat([states, goals]), return_inverse=True, return_counts=True)
-    rows = model.encode(observations.index_select(0, ids), counts)
-    return model.discounted_at(rows, inverse[: len(states)], actions, inverse[len(states) :], goal_actions)
-
-
-def triangle_regularizer(xy: Tensor, yz: Tensor, xz: Tensor) -> Tensor:
-    """Mean of ((D(x, y) D(y, z) - D(x, z))^+)^2: 0 for every quasimetric."""
-    return F.relu(xy * yz - xz).square().mean()
-
-
 class Loss(NamedTuple):
-    """The loss of a batch, its named terms, the predicted D and its targets y."""
+    """What a step minimises, and what it reports: tensors by name, of which the means are logged."""
 
     value: Tensor
-    terms: dict[str, Tensor]
-    predicted: Tensor
-    targets: Tensor
+    reports: dict[str, Tensor]
 
 
 class LearnerState(NamedTuple):
@@ -48,29 +34,46 @@ class LearnerState(NamedTuple):
 
 
 class Learner(ABC):
-    """A model in training: the model, its optimizer, its sampler and the number of steps done.
+    """A model in training, with everything that its steps depend on.
 
-    A subclass draws a batch from its `sampler` and computes its `loss`.
+    A subclass sets its `sampler` and computes its `loss`. What it optimises beside the model are attributes of its own:
+    a network, parameters or a target as an `nn.Module`, and an optimizer for them. The base class finds those by their
+    types: it steps every optimizer on the gradient of the loss, and saves and restores modules, optimizers and sampler.
     """
 
-    MODULES: ClassVar[tuple[str, ...]] = ("model",)  # attributes that are saved as modules
+    GOAL_KINDS: ClassVar[tuple[str, ...]] = ("state-action", "state")  # of the models that it can train
+    NEEDS_QUASIMETRIC: ClassVar[bool] = False
+    LEARNS: ClassVar[Learns] = "distances"  # or only which action is better
 
-    def __init__(
-        self, model: QModel, observations: Tensor, settings: LearnerSettings, sampler: Sampler, num_samples: int
-    ) -> None:
+    sampler: Sampler
+
+    def __init__(self, model: QModel, observations: Tensor, dataset: Any, settings: LearnerSettings, seed: int) -> None:
+        self.name = settings.name
+        self._check_model(model)
         self.model = model.train()
-        self.observations = observations
-        self.sampler = sampler
-        self.num_samples = num_samples  # in the data: an epoch
-        self.num_steps = settings.num_steps(num_samples)
+        self.observations = observations  # of all states, scaled
+        self.num_samples: int = dataset.num_samples  # an epoch
+        self.num_steps = settings.num_steps(self.num_samples)
         self.steps_done = 0
         self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
-        self._schedule = settings.learning_rate
+        self._settings = settings
+
+    def _check_model(self, model: QModel) -> None:
+        if self.NEEDS_QUASIMETRIC and not model.guaranteed_quasimetric:
+            raise LearnerError(
+                f"learner {self.name}: it needs a guaranteed quasimetric, and {type(model).__name__} is none; "
+                "list-models shows which are"
+            )
+        if model.goal_kind not in self.GOAL_KINDS:
+            raise LearnerError(
+                f"learner {self.name}: the goals of its model must be {' or '.join(self.GOAL_KINDS)} pairs, and those "
+                f"of {type(model).__name__} are of the kind {model.goal_kind}; list-models shows them"
+            )
 
     @property
     @abstractmethod
-    def loss_terms(self) -> tuple[str, ...]:
-        """The names of the terms that `loss` reports."""
+    def reports(self) -> tuple[str, ...]:
+        """The names of what `loss` reports."""
 
     @abstractmethod
     def loss(self) -> Loss:
@@ -86,13 +89,16 @@ class Learner(ABC):
             raise TrainingError(
                 f"the loss is {loss.value.item()} at step {self.steps_done + 1}; try a lower learner.lr"
             )
-        lr = self._schedule(self.steps_done, self.num_steps)
+        lr = self._settings.learning_rate(self.steps_done, self.num_steps)
+        optimizers = self._parts(torch.optim.Optimizer).values()
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        self.optimizer.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
         loss.value.backward()
         scalars = self._scalars(loss, lr) if log else {}
-        self.optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         self.model.project_()
         self.after_step()
         self.steps_done += 1
@@ -101,51 +107,128 @@ class Learner(ABC):
     @property
     def scalars(self) -> list[str]:
         """The names of what `step` returns."""
-        terms = (f"loss_{name}" for name in self.loss_terms)
-        return ["loss", *terms, "predicted_discount", "predicted_distance", "target_discount", "gradient_norm", "lr"]
+        return ["loss", *self.reports, "gradient_norm", "lr"]
 
     def _scalars(self, loss: Loss, lr: float) -> dict[str, float]:
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        norm = torch.stack(torch._foreach_norm(gradients)).norm()
-        distance = loss.predicted.clamp(D_MIN, 1).log() / math.log(self.model.spec.discount)
         return {
             "loss": loss.value.item(),
-            **{f"loss_{name}": value.item() for name, value in loss.terms.items()},
-            "predicted_discount": loss.predicted.mean().item(),
-            "predicted_distance": distance.mean().item(),
-            "target_discount": loss.targets.mean().item(),
-            "gradient_norm": norm.item(),
+            **{name: value.mean().item() for name, value in loss.reports.items()},
+            "gradient_norm": torch.stack(torch._foreach_norm(gradients)).norm().item(),
             "lr": lr,
         }
 
+    def notices(self) -> list[str]:
+        """What a user may want to know before training."""
+        return []
+
     # State, from which training resumes bit-exactly
+
+    def _parts(self, kind: type) -> dict[str, Any]:
+        """The attributes of a type, by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, kind)}
+
+    def _named_parameters(self) -> list[tuple[str, nn.Parameter]]:
+        """Those of all modules; the model's own by their names in the model."""
+        return [
+            (name if module is self.model else f"{part}.{name}", parameter)
+            for part, module in self._parts(nn.Module).items()
+            for name, parameter in module.named_parameters()
+        ]
 
     def state_dict(self) -> LearnerState:
         tensors = {
-            f"{module}.{key}": value
-            for module in self.MODULES
-            for key, value in getattr(self, module).state_dict().items()
+            f"{part}.{key}": value
+            for part, module in self._parts(nn.Module).items()
+            for key, value in module.state_dict().items()
         }
-        for name, parameter in self.model.named_parameters():
-            for key, value in self.optimizer.state.get(parameter, {}).items():
-                tensors[f"optimizer.{key}.{name}"] = value
-        return LearnerState(self.steps_done, tensors, self.sampler.state_dict())
+        for part, optimizer in self._parts(torch.optim.Optimizer).items():
+            for name, parameter in self._named_parameters():
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    if not isinstance(value, Tensor):
+                        raise self._unsaved(f"{type(optimizer).__name__} keeps {key} as a {type(value).__name__}")
+                    tensors[f"{part}.{key}.{name}"] = value
+        sampler = self.sampler.state_dict()
+        try:
+            json.dumps(sampler)
+        except (TypeError, ValueError) as error:
+            raise self._unsaved(f"that of its sampler is not plain JSON values ({error})") from None
+        return LearnerState(self.steps_done, tensors, sampler)
+
+    def _unsaved(self, reason: str) -> LearnerError:
+        return LearnerError(f"learner {self.name}: its state cannot be saved, so that it could not resume: {reason}")
 
     def load_state_dict(self, state: LearnerState) -> None:
-        for module in self.MODULES:
-            getattr(self, module).load_state_dict(with_prefix(state.tensors, module))
-        moments = with_prefix(state.tensors, "optimizer")
-        for name, parameter in self.model.named_parameters():
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in moments]
-            if keys:
-                own = {key: moments[f"{key}.{name}"].to(parameter.device, copy=True) for key in keys}
-                if any(own[key].shape != parameter.shape for key in keys if key != "step"):
+        for part, module in self._parts(nn.Module).items():
+            module.load_state_dict(with_prefix(state.tensors, part))
+        parameters = dict(self._named_parameters())
+        for part, optimizer in self._parts(torch.optim.Optimizer).items():
+            optimized = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            for entry, value in with_prefix(state.tensors, part).items():
+                key, _, name = entry.partition(".")
+                parameter = parameters[name]
+                if id(parameter) not in optimized or (value.ndim > 0 and value.shape != parameter.shape):
                     raise ValueError(f"the optimizer's state of {name} has another shape")
-                self.optimizer.state[parameter] = own
+                optimizer.state[parameter][key] = value.to(parameter.device, copy=True)
         self.sampler.load_state_dict(state.sampler)
         self.steps_done = state.step
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Start from the weights of another model of the same shape."""
-        for module in self.MODULES:
-            getattr(self, module).load_state_dict(weights)
+        """Start from the weights of another model of the same shape, also in the modules that copy the model."""
+        for module in self._parts(nn.Module).values():
+            if module is self.model or module.state_dict().keys() == weights.keys():
+                module.load_state_dict(weights)
+
+
+# What several learners compute
+
+
+def encode_distinct(model: QModel, observations: Tensor, *ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The encoded rows of the distinct states among `ids`, and each of `ids` as indices into them."""
+    distinct, inverse, counts = torch.unique(torch.cat(ids), return_inverse=True, return_counts=True)
+    rows = model.encode(observations.index_select(0, distinct), counts)
+    return rows, inverse.split([len(part) for part in ids])
+
+
+def discounted(
+    model: QModel, observations: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+) -> Tensor:
+    """D of pairs of states and goals, given as rows of `observations`; each distinct row is encoded once."""
+    rows, (s, g) = encode_distinct(model, observations, states, goals)
+    return model.discounted_at(rows, s, actions, g, goal_actions)
+
+
+def triangle_regularizer(xy: Tensor, yz: Tensor, xz: Tensor) -> Tensor:
+    """Mean of ((D(x, y) D(y, z) - D(x, z))^+)^2: 0 for every quasimetric."""
+    return F.relu(xy * yz - xz).square().mean()
+
+
+DISCOUNT_REPORTS = ("predicted_discount", "predicted_distance", "target_discount")
+
+
+def discount_reports(predicted: Tensor, y: Tensor, model: QModel) -> dict[str, Tensor]:
+    """`DISCOUNT_REPORTS` of the predicted D and their targets."""
+    predicted = predicted.detach()
+    distance = predicted.clamp(D_MIN, 1).log() / math.log(model.spec.discount)
+    return dict(zip(DISCOUNT_REPORTS, (predicted, distance, y), strict=True))
+
+
+def make_target(model: QModel) -> QModel:
+    """A copy of the model that is not trained itself."""
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
+class PolyakAverage:
+    """Moves a target towards its model; buffers (running statistics) are copied."""
+
+    def __init__(self, target: QModel, model: QModel, keep: float) -> None:
+        self.keep = keep
+        # Collected once: walking through all modules in every step takes too long.
+        self._parameters = tuple(target.parameters()), tuple(model.parameters())
+        self._buffers = tuple(zip(target.buffers(), model.buffers(), strict=True))
+
+    @torch.no_grad()
+    def update(self) -> None:
+        torch._foreach_lerp_(*self._parameters, 1 - self.keep)
+        for target_buffer, buffer in self._buffers:
+            target_buffer.copy_(buffer)

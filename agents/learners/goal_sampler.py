@@ -1,6 +1,7 @@
 """Batches of transitions with relabelled goals."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,12 +12,16 @@ from qrl.agents.learners.sampler import Sampler
 from qrl.agents.learners.settings import GoalSettings
 from qrl.envs.dataset import Dataset
 
+Ids = NDArray[np.int64]
+NEAR = 0.03  # share of the state just reached among the goals of balanced transitions: it anchors the distances
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Transitions (s, a, s') with goals (g, a_g); every field holds (batch,) ids of states or actions.
+    """Transitions (s, a, s') with goals (g, a_g); fields hold (batch,) ids of states or actions.
 
     Where goals are states, goal actions are carried along and ignored.
+    hindsight: the steps from (s, a) to the goal along the same trajectory; infinite where the goal is not on it.
     """
 
     states: Tensor
@@ -24,6 +29,7 @@ class Batch:
     next_states: Tensor
     goals: Tensor
     goal_actions: Tensor
+    hindsight: Tensor
 
     def to(self, device: torch.device) -> "Batch":
         return Batch(*(tensor.to(device) for tensor in vars(self).values()))
@@ -43,26 +49,87 @@ class GoalSampler(Sampler):
         # The action taken at each step; -1 at the end of a trajectory.
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions
+        self._balanced_rng = self.generator("balanced") if settings.balanced > 0 else None
 
     def sample(self, size: int) -> Batch:
-        """`size` transitions, uniform with replacement, each with a goal."""
+        """`size` transitions with replacement, each with a goal; the balanced share comes last."""
+        balanced = round(size * self.settings.balanced)
+        drawn = self._sample(size - balanced)
+        if balanced:
+            drawn = [np.concatenate(pair) for pair in zip(drawn, self._sample_balanced(balanced), strict=True)]
+        return Batch(*map(torch.from_numpy, drawn))
+
+    def _sample(self, size: int) -> list[NDArray[np.generic]]:
+        """Uniform over all transitions: the fields of a `Batch`."""
         transitions = self.rng.integers(len(self.sources), size=size)
-        steps = self.sources[transitions]
-        goal_steps = self._goal_steps(steps, self.ends[transitions])
-        return Batch(
-            states=torch.from_numpy(self.states[steps]),
-            actions=torch.from_numpy(self.actions[steps]),
-            next_states=torch.from_numpy(self.states[steps + 1]),
-            goals=torch.from_numpy(self.states[goal_steps]),
-            goal_actions=torch.from_numpy(self._actions_at(goal_steps)),
+        steps, ends = self.sources[transitions], self.ends[transitions]
+        goals = self._goal_steps(steps, ends)
+        later = (goals >= steps) & (goals <= ends)
+        hindsight = np.where(later, goals - steps, np.inf).astype(np.float32)
+        goal_actions = self._actions_at(goals)
+        return [
+            self.states[steps],
+            self.actions[steps],
+            self.states[steps + 1],
+            self.states[goals],
+            goal_actions,
+            hindsight,
+        ]
+
+    def _sample_balanced(self, size: int) -> list[NDArray[np.generic]]:
+        """Uniform over the distinct transitions; goals as in `_sample`, but random ones uniform over distinct pairs.
+
+        A distinct transition is on no one trajectory: the goal "later on the same trajectory" is the state after it.
+        """
+        assert self._balanced_rng is not None
+        rng, (states, actions, next_states) = self._balanced_rng, self.distinct
+        chosen, random = rng.integers(len(states), size=(2, size))
+        kind, any_action = rng.random(size), rng.integers(self.num_actions, size=size)
+        near = kind < self.settings.current + NEAR
+        current = kind < self.settings.current
+        goals = np.where(near, next_states[chosen], states[random])
+        goal_actions = np.where(near, any_action, actions[random])
+        return [
+            states[chosen],
+            actions[chosen],
+            next_states[chosen],
+            np.where(current, states[chosen], goals),
+            np.where(current, actions[chosen], goal_actions),
+            np.where(current, 0, np.where(near, 1, np.inf)).astype(np.float32),
+        ]
+
+    @cached_property
+    def distinct(self) -> tuple[Ids, Ids, Ids]:
+        """The distinct transitions of the data: states, actions and next states."""
+        steps = self.sources
+        states, actions, next_states = np.unique(
+            [self.states[steps], self.actions[steps], self.states[steps + 1]], axis=1
         )
+        return states, actions, next_states
+
+    def sample_constraints(self, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Distinct transitions, drawn uniformly: their ids, states, actions and next states, and random actions."""
+        ids = self.rng.integers(len(self.distinct[0]), size=size)
+        any_action = self.rng.integers(self.num_actions, size=size)
+        states, actions, next_states = (torch.from_numpy(part[ids]) for part in self.distinct)
+        return torch.from_numpy(ids), states, actions, next_states, torch.from_numpy(any_action)
+
+    def sample_any_pairs(self, size: int) -> tuple[Tensor, Tensor]:
+        """States of the data, uniform over the distinct ones, with any actions, also ones that were never tried."""
+        states = self.visited[self.rng.integers(len(self.visited), size=size)]
+        return torch.from_numpy(states), torch.from_numpy(self.rng.integers(self.num_actions, size=size))
+
+    @cached_property
+    def visited(self) -> Ids:
+        """The distinct states of the data."""
+        return np.unique(self.states)
 
     def sample_pairs(self, size: int) -> tuple[Tensor, Tensor]:
         """`size` random state-action pairs of the dataset: states and actions."""
         steps = self.rng.integers(len(self.states), size=size)
         return torch.from_numpy(self.states[steps]), torch.from_numpy(self._actions_at(steps))
 
-    def _goal_steps(self, steps: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _goal_steps(self, steps: Ids, ends: Ids) -> Ids:
         size = len(steps)
         kind = self.rng.random(size)
         remaining = ends - steps  # at least 1
@@ -74,7 +141,7 @@ class GoalSampler(Sampler):
         same_trajectory = np.where(kind < self.settings.current, steps, steps + offsets)
         return np.where(kind < self.settings.current + self.settings.future, same_trajectory, random)
 
-    def _actions_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _actions_at(self, steps: Ids) -> Ids:
         """The actions taken at `steps`; a uniformly random one where a trajectory ends."""
         actions = self.actions[steps]
         return np.where(actions < 0, self.rng.integers(self.num_actions, size=len(steps)), actions)

@@ -8,17 +8,31 @@ The targets, for a deterministic world with unit costs and goals (g, a_g) that a
 
 and for goals that are states: y = 1 if s' = g, else gamma max_b D_target((s', b), g). Whether a goal is reached is
 decided by the identity of states; a trajectory cut by its step cap does not end there.
+
+Options: with `bound`, y is at least gamma**u for a way of u steps in the data; with `loss: huber`, the Huber loss of
+min(d, max_distance) replaces the mean squared error of D.
 """
 
-import copy
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regularizer
+from qrl.agents.learners.base import (
+    DISCOUNT_REPORTS,
+    Learner,
+    Loss,
+    PolyakAverage,
+    discount_reports,
+    discounted,
+    make_target,
+    triangle_regularizer,
+)
+from qrl.agents.learners.bounds import Bound, graph_fits, make_bound
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
+from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import MboldSettings
 from qrl.envs.dataset import Dataset
 from qrl.q_models.base import QModel, pick
@@ -33,16 +47,30 @@ class PairTriplets:
 
 
 @torch.no_grad()
-def mbold_targets(target: QModel, observations: Tensor, batch: Batch) -> Tensor:
+def mbold_targets(target: QModel, observations: Tensor, batch: Batch, bound: Bound | None = None) -> Tensor:
     """(batch,): the targets y above, within [0, 1]."""
     gamma = target.spec.discount
     next_discounted = discounted(target, observations, batch.next_states, None, batch.goals, batch.goal_actions)
     y = gamma * next_discounted.amax(-1)
+    if bound is not None:
+        y = torch.maximum(y, least_discounted(bound(batch), target))
+    return arrival_targets(y, batch, target)
+
+
+def arrival_targets(y: Tensor, batch: Batch, model: QModel) -> Tensor:
+    """The targets y where the goal is not reached yet; within [0, 1]."""
     arrived = batch.next_states == batch.goals
-    if target.goal_kind == "state":
+    if model.goal_kind == "state":
         return torch.where(arrived, 1.0, y).clamp(0, 1)
     at_goal = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
-    return torch.where(at_goal, 1.0, torch.where(arrived, gamma, y)).clamp(0, 1)
+    return torch.where(at_goal, 1.0, torch.where(arrived, model.spec.discount, y)).clamp(0, 1)
+
+
+def least_discounted(steps: Tensor, model: QModel) -> Tensor:
+    """The least D of goals that are at most so many steps from (s, a) to (g, a_g) away."""
+    if model.goal_kind == "state":  # d((s, a), g) does not count the step that a takes; 0 steps are no way back to s
+        steps = torch.where(steps > 0, steps - 1, torch.inf)
+    return model.spec.discount**steps
 
 
 def mbold_loss(
@@ -59,52 +87,62 @@ def mbold_loss(
             goals.append(triplets.states[target])
             goal_actions.append(triplets.actions[target])
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
+    size = len(y)
     if settings.conservative == 0 and triplets is None:
-        return _td_loss(discounted(model, observations, s, a, g, b), y)
+        predicted = discounted(model, observations, s, a, g, b)
+        td = td_loss(predicted, y, model.spec.discount, settings)
+        return Loss(td, {"loss_td": td, **discount_reports(predicted, y, model)})
     all_actions = discounted(model, observations, s, None, g, b)
     chosen = pick(all_actions, a, -1)
-    size = len(y)
-    loss = _td_loss(chosen[:size], y)
-    total, terms = loss.value, loss.terms
+    total = td_loss(chosen[:size], y, model.spec.discount, settings)
+    terms = {"loss_td": total}
     if settings.conservative > 0:
-        terms["conservative"] = (all_actions[:size].logsumexp(-1) - chosen[:size]).mean()
-        total = total + settings.conservative * terms["conservative"]
+        terms["loss_conservative"] = (all_actions[:size].logsumexp(-1) - chosen[:size]).mean()
+        total = total + settings.conservative * terms["loss_conservative"]
     if triplets is not None:
         xy, yz, xz = chosen[size:].unflatten(0, (3, -1))
         if model.goal_kind == "state":
             # From y on, the best action and one more step: d((s, a), g) does not count the step that a takes.
             yz = model.spec.discount * all_actions[size:].unflatten(0, (3, -1))[1].amax(-1)
-        terms["triangle"] = triangle_regularizer(xy, yz, xz)
-        total = total + settings.triangle * terms["triangle"]
-    return loss._replace(value=total)
+        terms["loss_triangle"] = triangle_regularizer(xy, yz, xz)
+        total = total + settings.triangle * terms["loss_triangle"]
+    return Loss(total, terms | discount_reports(chosen[:size], y, model))
 
 
-def _td_loss(predicted: Tensor, y: Tensor) -> Loss:
-    loss = F.mse_loss(predicted, y)
-    return Loss(loss, {"td": loss}, predicted.detach(), y)
+def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettings) -> Tensor:
+    if settings.loss == "mse":
+        return F.mse_loss(predicted, y)
+    least = discount**settings.max_distance
+    distance, target = (value.clamp_min(least).log() / math.log(discount) for value in (predicted, y))
+    return F.smooth_l1_loss(distance, target)
 
 
+@register_learner("mbold", MboldSettings)
 class MboldLearner(Learner):
     """A model with a Polyak-averaged target network."""
 
-    MODULES = ("model", "target")
     sampler: GoalSampler
 
     def __init__(
         self, model: QModel, observations: Tensor, dataset: Dataset, settings: MboldSettings, seed: int
     ) -> None:
-        sampler = GoalSampler(dataset, settings.goals, seed)
-        super().__init__(model, observations, settings, sampler, dataset.num_transitions)
+        super().__init__(model, observations, dataset, settings, seed)
         self.settings = settings
-        self.target = copy.deepcopy(model).eval().requires_grad_(False)
-        # Collected once: walking through all modules in every step takes too long.
-        self._parameters = tuple(self.target.parameters()), tuple(self.model.parameters())
-        self._buffers = tuple(zip(self.target.buffers(), self.model.buffers(), strict=True))
+        self.sampler = GoalSampler(dataset, settings.goals, seed)
+        self.target = make_target(model)
+        self._average = PolyakAverage(self.target, model, settings.polyak)
+        self.bound = None if settings.bound == "none" else make_bound(settings.bound, dataset)
+        self._falls_back = settings.bound == "graph" and not graph_fits(dataset)
 
     @property
-    def loss_terms(self) -> tuple[str, ...]:
+    def reports(self) -> tuple[str, ...]:
         optional = {"conservative": self.settings.conservative > 0, "triangle": self.settings.triangle > 0}
-        return ("td", *(name for name, used in optional.items() if used))
+        terms = ("td", *(name for name, used in optional.items() if used))
+        return (*(f"loss_{name}" for name in terms), *DISCOUNT_REPORTS)
+
+    def notices(self) -> list[str]:
+        fallback = "learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"
+        return [fallback] if self._falls_back else []
 
     def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device
@@ -113,12 +151,8 @@ class MboldLearner(Learner):
         if settings.triangle > 0:
             states, actions = self.sampler.sample_pairs(3 * settings.triangle_triplets)
             triplets = PairTriplets(states.view(3, -1).to(device), actions.view(3, -1).to(device))
-        y = mbold_targets(self.target, self.observations, batch)
+        y = mbold_targets(self.target, self.observations, batch, self.bound)
         return mbold_loss(self.model, y, self.observations, batch, settings, triplets)
 
-    @torch.no_grad()
     def after_step(self) -> None:
-        """Polyak averaging of the target's weights; buffers (running statistics) are copied."""
-        torch._foreach_lerp_(*self._parameters, 1 - self.settings.polyak)
-        for target_buffer, buffer in self._buffers:
-            target_buffer.copy_(buffer)
+        self._average.update()

@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from qrl.agents.learners.base import Learner, Loss, discounted, triangle_regularizer
+from qrl.agents.learners.base import (
+    DISCOUNT_REPORTS,
+    Learner,
+    Loss,
+    discount_reports,
+    discounted,
+    triangle_regularizer,
+)
+from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.sampler import Sampler
 from qrl.agents.learners.settings import RegressionSettings
 from qrl.envs.graphs.dataset import GraphDataset
@@ -47,26 +55,28 @@ def regression_loss(
     only_action = torch.zeros_like(source)
     predicted = discounted(model, features, source, only_action, target, only_action)
     fit = F.mse_loss(predicted[: len(y)], y.to(predicted.dtype))
-    loss = Loss(fit, {"fit": fit}, predicted[: len(y)].detach(), y)
-    if triplets is None:
-        return loss
-    loss.terms["triangle"] = triangle_regularizer(*predicted[len(y) :].unflatten(0, (3, -1)))
-    return loss._replace(value=fit + weight * loss.terms["triangle"])
+    reports = {"loss_fit": fit}
+    total = fit
+    if triplets is not None:
+        reports["loss_triangle"] = triangle_regularizer(*predicted[len(y) :].unflatten(0, (3, -1)))
+        total = fit + weight * reports["loss_triangle"]
+    return Loss(total, reports | discount_reports(predicted[: len(y)], y, model))
 
 
+@register_learner("regression", RegressionSettings)
 class RegressionLearner(Learner):
     sampler: PairSampler
 
     def __init__(
         self, model: QModel, features: Tensor, dataset: GraphDataset, settings: RegressionSettings, seed: int
     ) -> None:
-        sampler = PairSampler(dataset.training, settings.discount, seed)
-        super().__init__(model, features, settings, sampler, len(dataset.training_pairs))
+        super().__init__(model, features, dataset, settings, seed)
         self.settings = settings
+        self.sampler = PairSampler(dataset.training, settings.discount, seed)
 
     @property
-    def loss_terms(self) -> tuple[str, ...]:
-        return ("fit", "triangle") if self.settings.triangle > 0 else ("fit",)
+    def reports(self) -> tuple[str, ...]:
+        return ("loss_fit", *(("loss_triangle",) if self.settings.triangle > 0 else ()), *DISCOUNT_REPORTS)
 
     def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device

@@ -1,23 +1,11 @@
-"""Settings of the learners. Nothing here imports torch, so that --help answers at once.
-
-Each settings class builds its own learner: `settings.build(model, observations, dataset, seed)`.
-"""
+"""Settings of the learners. Nothing here imports torch, so that --help answers at once."""
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from qrl.common.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from qrl.agents.learners.base import Learner
-    from qrl.envs.dataset import Dataset
-    from qrl.envs.graphs.dataset import GraphDataset
-    from qrl.q_models.base import QModel
 
 
 class GoalSettings(Settings):
@@ -32,6 +20,13 @@ class GoalSettings(Settings):
         "uniform", description="offset of a future goal: uniform over the rest of the trajectory, or geometric"
     )
     geometric_discount: float = Field(0.95, gt=0, lt=1, description="a geometric offset is 1 + Geometric(1 - this)")
+    balanced: float = Field(
+        0,
+        ge=0,
+        le=1,
+        description="share of the batch drawn uniformly from the distinct transitions, with random goals drawn "
+        "uniformly from the distinct pairs, however often the data repeats them",
+    )
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Self:
@@ -41,17 +36,30 @@ class GoalSettings(Settings):
         return self
 
 
+Name = Annotated[str, Field(description="registered name of the learner; list-learners shows them")]
 Discount = Annotated[float, Field(gt=0, lt=1, description="gamma in D = gamma**d")]
 BatchSize = Annotated[int, Field(ge=2, le=10**6, description="transitions or pairs of nodes per step")]
 Epochs = Annotated[float, Field(gt=0, le=10**6, description="passes over the data, each of size / batch_size steps")]
 MinSteps = Annotated[int, Field(ge=1, description="minimum number of training steps, however small the data")]
 LearningRate = Annotated[float, Field(gt=0, description="Adam's learning rate, decayed to 0 by a cosine")]
+Triangle = Annotated[
+    float, Field(ge=0, description="weight of the triangle regularizer (the paper tries 0.3, 1 and 3)")
+]
 Triplets = Annotated[int, Field(ge=1, description="triplets per step, if regularized")]
+Polyak = Annotated[float, Field(ge=0, lt=1, description="fraction of its weights that the target keeps per step")]
+Goals = Annotated[GoalSettings, Field(description="where goals come from")]
+
+
+COMMANDS = {"trajectories": "train-agent", "graph": "train-graph"}  # by what learners learn from
+Learns = Literal["distances", "scores"]  # of state-action pairs and goals, or only which action is better
 
 
 class LearnerSettings(Settings):
-    """What all learners have in common; the defaults are those of offline Q-learning."""
+    """What all learners have in common; a learner adds its own keys in a subclass."""
 
+    DATA: ClassVar[Literal["trajectories", "graph"]] = "trajectories"  # what it learns from
+
+    name: Name = "mbold"
     discount: Discount = 0.95
     batch_size: BatchSize = 1024
     epochs: Epochs = 100
@@ -60,12 +68,6 @@ class LearnerSettings(Settings):
     standardize: bool = Field(
         True, description="scale observations to mean 0 and standard deviation 1 over the distinct states"
     )
-    triangle: float = Field(0, ge=0, description="weight of the triangle regularizer (the paper tries 0.3, 1 and 3)")
-    triangle_triplets: Triplets = 341
-
-    @abstractmethod
-    def build(self, model: "QModel", observations: "Tensor", dataset: Any, seed: int) -> "Learner":
-        """The learner with these settings; `observations` are the scaled states of the dataset."""
 
     def num_steps(self, size: int) -> int:
         """Training steps for a dataset of `size` transitions or pairs."""
@@ -77,26 +79,88 @@ class LearnerSettings(Settings):
 
 
 class MboldSettings(LearnerSettings):
-    polyak: float = Field(0.9, ge=0, lt=1, description="fraction of its weights that the target keeps per step")
+    name: Name = "mbold"
+    triangle: Triangle = 0
+    triangle_triplets: Triplets = 341
+    polyak: Polyak = 0.9
     conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
-    goals: GoalSettings = Field(GoalSettings(), description="where goals come from")
+    goals: Goals = GoalSettings()
+    loss: Literal["mse", "huber"] = Field(
+        "mse", description="mse: mean squared error of D, as in the paper; huber: Huber loss of the distance d"
+    )
+    max_distance: float = Field(
+        100, gt=0, description="distance beyond which the Huber loss sees no difference, as for unreachable goals"
+    )
+    bound: Literal["none", "trajectory", "graph"] = Field(
+        "none",
+        description="bound targets by ways in the data, if it is deterministic: the rest of the same trajectory, or "
+        "shortest paths over all transitions",
+    )
 
-    def build(self, model: "QModel", observations: "Tensor", dataset: "Dataset", seed: int) -> "Learner":
-        from qrl.agents.learners.mbold import MboldLearner
 
-        return MboldLearner(model, observations, dataset, self, seed)
+class QrlSettings(LearnerSettings):
+    name: Name = "qrl"
+    epsilon: float = Field(0.25, ge=0, description="how much longer than 1 an observed transition may be")
+    offset: float = Field(60, gt=0, description="distance up to which random pairs are pushed apart; above the longest")
+    softness: float = Field(
+        10, gt=0, description="range of distances around the offset in which the push fades (1 / beta of the softplus)"
+    )
+    constraint: Literal["mean", "each"] = Field(
+        "mean",
+        description="mean: one multiplier for the mean violation, as published; each: one per distinct transition",
+    )
+    multiplier: float = Field(1, gt=0, description="initial Lagrange multiplier")
+    multiplier_lr: float = Field(0.01, gt=0, description="rate of the multipliers' ascent")
+
+
+class MadSettings(LearnerSettings):
+    name: Name = "mad"
+    goals: Goals = GoalSettings(current=0, future=1, random=0)
+    hindsight_weight: float = Field(0.1, ge=0, description="weight of (d / hindsight steps - 1)^2")
+    push_weight: float = Field(1, ge=0, description="weight of the push between random pairs")
+    bound_weight: float = Field(1, ge=0, description="weight of ((d - hindsight steps)^+)^2 of near pairs")
+    bound_steps: int = Field(6, ge=1, description="hindsight steps of near pairs, at most")
+    max_distance: float = Field(100, gt=0, description="distance up to which random pairs are pushed apart")
+
+
+class ContrastiveSettings(LearnerSettings):
+    """Of learners that compare all pairs of a batch."""
+
+    batch_size: BatchSize = 256
+    goals: Goals = GoalSettings(current=0, future=1, random=0, offset="geometric")
+
+
+class CmdSettings(ContrastiveSettings):
+    name: Name = "cmd"
+
+
+class TmdSettings(ContrastiveSettings):
+    name: Name = "tmd"
+    backup_weight: float = Field(0.05, ge=0, description="weight of the backup (zeta)")
+    linear_from: float = Field(3, gt=0, description="difference from which the backup's loss is linear (t)")
+
+
+class IqlSettings(LearnerSettings):
+    name: Name = "iql"
+    polyak: Polyak = 0.9
+    expectile: float = Field(0.9, gt=0, lt=1, description="expectile of the values of the actions seen (tau)")
+    goals: Goals = GoalSettings(current=0.2, future=0.5, random=0.3, offset="geometric")
+
+
+class GcbcSettings(LearnerSettings):
+    name: Name = "gcbc"
+    goals: Goals = GoalSettings(current=0, future=1, random=0)
 
 
 class RegressionSettings(LearnerSettings):
     """The paper's, for its large graph."""
 
+    DATA = "graph"
+
+    name: Name = "regression"
     discount: Discount = 0.9
     epochs: Epochs = 80
     min_steps: MinSteps = 1
     lr: LearningRate = 1e-4
+    triangle: Triangle = 0
     triangle_triplets: Triplets = 342
-
-    def build(self, model: "QModel", observations: "Tensor", dataset: "GraphDataset", seed: int) -> "Learner":
-        from qrl.agents.learners.regression import RegressionLearner
-
-        return RegressionLearner(model, observations, dataset, self, seed)

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from qrl.agents.errors import LearnerError
+from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.scaling import Scaling
 from qrl.errors import ShapeError
@@ -16,15 +18,17 @@ from qrl.q_models.base import QModel
 class Agent:
     """Observations are arrays (..., observation_dim) as in the dataset; all leading dimensions broadcast.
 
-    `seed` breaks ties between equally good actions.
+    `seed` breaks ties between equally good actions. `learns`: what its learner teaches, "distances" or only "scores" of
+    actions, as behaviour cloning does.
     """
 
     deterministic = True
 
-    def __init__(self, model: QModel, scaling: Scaling, seed: int = 0) -> None:
+    def __init__(self, model: QModel, scaling: Scaling, seed: int = 0, learns: Learns = "distances") -> None:
         self.model = model.eval().requires_grad_(False)
         self.scaling = scaling
         self.seed = seed
+        self.learns = learns
 
     def __repr__(self) -> str:
         return f"Agent({type(self.model).__name__}, {self.model.spec})"
@@ -37,23 +41,42 @@ class Agent:
         goal_action: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
         """The learned d((s, a), (g, a')); None stands for all actions and adds an axis, a's before a''s."""
+        self._check_distances()
         a, b = (None if actions is None else self._actions(actions) for actions in (action, goal_action))
         return self._query(lambda s, g: self.model.distance(s, a, g, b), observation, goal)
 
     def steps_to_goal(self, observation: ArrayLike, goal: ArrayLike) -> NDArray[np.float32]:
         """(..., actions): learned steps that remain to the goal after each action."""
+        self._check_distances()
         return self._query(self.model.steps_to_goal, observation, goal)
 
+    def action_scores(self, observation: ArrayLike, goal: ArrayLike) -> NDArray[np.float32]:
+        """(..., actions): how good each action is; minus the steps to go, or log-probabilities of a policy."""
+        steps = self._query(self.model.steps_to_goal, observation, goal)
+        if self.learns == "distances":
+            return -steps
+        scores: NDArray[np.float32] = torch.from_numpy(-steps).log_softmax(-1).numpy()
+        return scores
+
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
-        """The greedy action, with the fewest steps to go, for one observation and one goal."""
-        steps = self.steps_to_goal(observation, goal)
-        if steps.ndim != 1:
-            raise ShapeError("act: give one observation and one goal; for many, take the argmin of steps_to_goal")
-        return int(greedy_actions(steps, state_keys(observation), state_keys(goal), self.seed))
+        """The action with the highest score, for one observation and one goal."""
+        scores = self.action_scores(observation, goal)
+        if scores.ndim != 1:
+            raise ShapeError("act: give one observation and one goal; for many, take the argmax of action_scores")
+        return int(greedy_actions(-scores, state_keys(observation), state_keys(goal), self.seed))
 
     def all_steps_to_goal(self, observations: NDArray[np.float32]) -> Steps:
         """(states, goals, actions): `steps_to_goal` between all pairs of states."""
+        self._check_distances()
+        return self.all_costs(observations)
+
+    def all_costs(self, observations: NDArray[np.float32]) -> Steps:
+        """(states, goals, actions): what the planner minimises between all pairs of states."""
         return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
+
+    def _check_distances(self) -> None:
+        if self.learns == "scores":
+            raise LearnerError("this agent's learner teaches scores of actions, not distances; ask for action_scores")
 
     @torch.no_grad()
     def _query(

@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from qrl.agents.errors import CheckpointError
+from qrl.agents.learners.settings import Learns
 from qrl.common.files import atomic_write
 from qrl.common.settings import Settings
 
@@ -27,6 +28,7 @@ class Checkpoint(Settings):
     num_actions: int
     discount: float
     dataset_hash: str
+    learns: Learns = "distances"
     settings: dict[str, Any]
     sampler: dict[str, Any]
 

@@ -44,6 +44,6 @@ def dry_run(run: Run) -> str:
             + (f", of which in the head {count_parameters(head):,}" if head is not None else ""),
             f"steps       {learner.num_steps:,}",
             f"time        about {minutes:.1f} minutes ({1000 * per_step:.0f} ms per step, measured over {TIMED})",
-            *(f"note        {notice}" for notice in run.problem.notices(run.settings, run.dataset)),
+            *(f"note        {notice}" for notice in run.notices),
         ]
     )

@@ -31,7 +31,7 @@ def load_agent(path: Path, find_model: Callable[[str], Registration], seed: int 
         scaling(torch.zeros(1, spec.observation_dim))
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
-    return Agent(model, scaling, seed), checkpoint
+    return Agent(model, scaling, seed, checkpoint.learns), checkpoint
 
 
 def _check_sizes(

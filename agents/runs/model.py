@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 import torch
 
 from qrl.agents.runs.settings import RunSettings
+from qrl.checks import quick_check
 from qrl.common.errors import ConfigError
 from qrl.common.seeds import derived_seed
 from qrl.compiling import has_compiler
 from qrl.q_models.base import QModel
 from qrl.registry import find
 from qrl.spec import QModelSpec
-from qrl.testing import quick_check
 
 SettingsT = TypeVar("SettingsT", bound=RunSettings)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
 from qrl.agents.evaluation.metrics import METRICS, Metric, columns
+from qrl.agents.learners.settings import Learns
 from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
@@ -50,7 +51,9 @@ class Problem(ABC):
         """The settings that a dataset was made from; None for data of the user's own."""
 
     @abstractmethod
-    def score(self, model: "QModel", observations: "Tensor", dataset: Any, seed: int) -> dict[str, float]:
+    def score(
+        self, model: "QModel", observations: "Tensor", dataset: Any, seed: int, learns: Learns
+    ) -> dict[str, float]:
         """The metrics of a model, by column."""
 
     def scored(self, dataset: Any) -> list[str]:
@@ -83,10 +86,12 @@ class OfflineRL(Problem):
         more = {"layout": header.layout_name, "trajectories": dataset.num_episodes}
         return _settings(CollectorSettings, header.collector | more)
 
-    def score(self, model: "QModel", observations: "Tensor", dataset: Dataset, seed: int) -> dict[str, float]:
+    def score(
+        self, model: "QModel", observations: "Tensor", dataset: Dataset, seed: int, learns: Learns
+    ) -> dict[str, float]:
         from qrl.agents.evaluation.training_scores import score_planning
 
-        return score_planning(model, observations, dataset, seed)
+        return score_planning(model, observations, dataset, seed, learns)
 
     def scored(self, dataset: Dataset) -> list[str]:
         return [] if dataset.layout is None else super().scored(dataset)
@@ -118,7 +123,9 @@ class GraphRegression(Problem):
     def made_from(self, dataset: GraphDataset) -> GraphSettings | None:
         return _settings(GraphSettings, dataset.header.settings) if dataset.header.settings else None
 
-    def score(self, model: "QModel", observations: "Tensor", dataset: GraphDataset, seed: int) -> dict[str, float]:
+    def score(
+        self, model: "QModel", observations: "Tensor", dataset: GraphDataset, seed: int, learns: Learns
+    ) -> dict[str, float]:
         from qrl.agents.evaluation.graph_scores import score_validation
 
         return score_validation(model, observations, dataset, seed)

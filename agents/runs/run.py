@@ -19,12 +19,11 @@ from qrl.agents.runs.metrics_file import MetricsFile
 from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, RegistryError
 from qrl.common.files import atomic_write
 from qrl.common.locks import locked
 from qrl.common.settings import dump_yaml, read_config
 from qrl.envs.errors import DatasetError
-from qrl.errors import RegistryError
 from qrl.registry import Registration, find
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ class Run:
         """The agent of the last checkpoint or of another one of this run, and the checkpoint's metadata."""
         path = self.checkpoint if checkpoint is None else Path(checkpoint)
         agent, metadata = load_agent(path, self._find_model, seed)
-        changes = differences(metadata.settings, self.settings.fixed)
+        changes = self.settings.changes_since(metadata.settings, str(path))
         if changes:
             raise CheckpointError(f"{path} does not belong to {self.path}: {'; '.join(changes)}")
         return agent, metadata
@@ -302,6 +301,11 @@ class Run:
                 self._save()
         if learner.steps_done < learner.num_steps:
             self._save()
+
+    @property
+    def notices(self) -> list[str]:
+        """What a user may want to know before training."""
+        return [*self.problem.notices(self.settings, self.dataset), *self.trainer.learner.notices()]
 
     # Files
 

@@ -1,12 +1,17 @@
 """All settings of training runs. Nothing here imports torch, so that --help answers at once."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create_model, field_validator
 
-from qrl.agents.learners.settings import LearnerSettings, MboldSettings, RegressionSettings
+from qrl.agents.errors import CheckpointError
+from qrl.agents.learners.registry import find_settings, owners
+from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
+from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
@@ -47,7 +52,48 @@ class RunSettings(Settings):
     checkpoint_keep: int | None = Field(
         None, ge=1, description="keep every k-th checkpoint in checkpoints/; by default only the last one"
     )
-    learner: LearnerSettings
+    learner: SerializeAsAny[LearnerSettings]
+
+    @classmethod
+    def _default_learner(cls) -> LearnerSettings:
+        default: LearnerSettings = cls.model_fields["learner"].default
+        return default
+
+    @classmethod
+    def _learner_type(cls, values: Mapping[str, Any]) -> type[LearnerSettings]:
+        """The settings of the learner that the values of the group `learner` name."""
+        default = cls._default_learner()
+        name = values.get("name", default.name)
+        settings = find_settings(str(name))
+        if settings.DATA != default.DATA:
+            raise ConfigError(
+                f"learner.name: {name} is for {COMMANDS[settings.DATA]}, not for {COMMANDS[default.DATA]}"
+            )
+        return settings
+
+    @field_validator("learner", mode="wrap")
+    @classmethod
+    def _of_its_learner(cls, value: Any, validate: ValidatorFunctionWrapHandler) -> LearnerSettings:
+        if isinstance(value, Mapping):
+            return cls._learner_type(value).model_validate(value)
+        checked: LearnerSettings = validate(value)
+        return checked
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> type[Self]:
+        """With the keys of the learner that the values name."""
+        learner = values.get("learner")
+        return _with_learner(cls, cls._learner_type(learner if isinstance(learner, Mapping) else {}))
+
+    @classmethod
+    def explain_unknown(cls, key: str) -> str | None:
+        group, _, name = key.partition(".")
+        default = cls._default_learner()
+        others = owners(name, default.DATA) if group == "learner" else []
+        if not others:
+            return None
+        own = ", ".join(cls.siblings(key))
+        return f"{key} belongs to {' and '.join(others)}; {default.name} has {own}"
 
     @property
     @abstractmethod
@@ -72,12 +118,16 @@ class RunSettings(Settings):
         free = {"run", "dataset", "checkpoint_keep", *DATA_GROUPS}
         return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
 
+    def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
+        """What differs from the `fixed` settings of a checkpoint; keys that its release did not have, had defaults."""
+        return differences(type(self).from_values(saved, source, CheckpointError).fixed, self.fixed)
+
 
 class TrainSettings(RunSettings):
     CONFIGS = "train"
 
     collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
-    learner: MboldSettings = Field(MboldSettings(), description="how it learns")
+    learner: SerializeAsAny[LearnerSettings] = Field(MboldSettings(), description="how it learns")
 
     @property
     def data(self) -> CollectorSettings:
@@ -95,7 +145,7 @@ class GraphTrainSettings(RunSettings):
     CONFIGS = "graphs"
 
     graph: GraphSettings = Field(GraphSettings(), description="the graph and its pairs, as for collect-graph")
-    learner: RegressionSettings = Field(RegressionSettings(), description="how it learns")
+    learner: SerializeAsAny[LearnerSettings] = Field(RegressionSettings(), description="how it learns")
 
     @property
     def data(self) -> GraphSettings:
@@ -107,6 +157,13 @@ class GraphTrainSettings(RunSettings):
 
     def with_data(self, data: Settings) -> Self:
         return self.model_copy(update={"graph": data})
+
+
+@cache
+def _with_learner(cls: type[RunSettings], learner: type[LearnerSettings]) -> type[Any]:
+    """The settings of a command, with a field of exactly this type for its learner."""
+    field = (learner, Field(learner(), description="how it learns"))
+    return create_model(cls.__name__, __base__=cls, learner=field)
 
 
 def differences(saved: Any, wanted: Any, prefix: str = "") -> list[str]:

@@ -10,6 +10,7 @@ import torch
 
 from qrl.agents.errors import CheckpointError, TrainingError
 from qrl.agents.learners.base import Learner, LearnerState
+from qrl.agents.learners.registry import find_learner
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from qrl.agents.runs.model import build_model
 from qrl.agents.runs.problems import problem_of
@@ -37,7 +38,8 @@ class Trainer:
         observations = torch.tensor(states)
         scaling = scaling or Scaling.fit(observations, settings.learner.standardize)
         scaled = scaling(observations).to(settings.device)
-        learner = settings.learner.build(model, scaled, dataset, derived_seed(settings.seed, "batches"))
+        registration = find_learner(settings.learner.name)
+        learner = registration.build(model, scaled, dataset, settings.learner, derived_seed(settings.seed, "batches"))
         return cls(settings, dataset, params, learner, scaling)
 
     @classmethod
@@ -71,7 +73,7 @@ class Trainer:
                 f"{path} was trained on other data than {settings.dataset or 'the dataset in its folder'}; "
                 "give the path of the original data with dataset=FILE"
             )
-        changes = differences(checkpoint.settings, settings.fixed)
+        changes = settings.changes_since(checkpoint.settings, str(path))
         if changes:
             raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changes)}")
         trainer = cls._build_for(path, settings, dataset, tensors)
@@ -88,11 +90,12 @@ class Trainer:
         """The metrics of the model as it is now."""
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.steps_done}")
         learner = self.learner
-        return problem_of(self.settings).score(learner.model, learner.observations, self.dataset, seed)
+        problem = problem_of(self.settings)
+        return problem.score(learner.model, learner.observations, self.dataset, seed, learner.LEARNS)
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()
-        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        if not all(tensor.isfinite().all() for tensor in state.tensors.values()):
             raise TrainingError(f"weights are not finite after step {state.step}; try a lower learner.lr")
         checkpoint = Checkpoint(
             step=state.step,
@@ -102,6 +105,7 @@ class Trainer:
             num_actions=model.spec.num_actions,
             discount=model.spec.discount,
             dataset_hash=self.dataset.content_hash,
+            learns=self.learner.LEARNS,
             settings=self.settings.fixed,
             sampler=state.sampler,
         )

@@ -19,7 +19,7 @@ from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.scoring import SCORERS
 from qrl.common.errors import UserError
 from qrl.common.locks import locked
-from qrl.registry import load_plugin
+from qrl.common.plugins import load_plugin
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
 # What may differ between a run and its plan; data is identified by the name of its file.

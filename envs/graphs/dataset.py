@@ -61,6 +61,11 @@ class GraphDataset(npz.Data):
         return len(self.features)
 
     @property
+    def num_samples(self) -> int:
+        """What a learner draws from: an epoch."""
+        return len(self.training_pairs)
+
+    @property
     def training(self) -> Pairs:
         return Pairs(self.training_pairs, self.training_distances)
 

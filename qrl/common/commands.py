@@ -76,10 +76,22 @@ def new_parser(prog: str, description: str | None) -> Parser:
     return parser
 
 
-def add_settings_arguments(parser: Parser, settings: "type[Settings]") -> None:
-    """Add --config and key=value overrides."""
+def add_settings_arguments(parser: Parser, settings: "type[Settings]", argv: Sequence[str] | None = None) -> None:
+    """Add --config and key=value overrides; --help lists the keys that those in `argv` choose."""
     parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in config")
-    add_override_arguments(parser, settings)
+    add_override_arguments(parser, _chosen_settings(settings, sys.argv[1:] if argv is None else argv))
+
+
+def _chosen_settings(settings: "type[Settings]", argv: Sequence[str]) -> "type[Settings]":
+    """The settings that --config and the overrides choose, where a value decides which keys there are."""
+    early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    early.add_argument("--config")
+    try:
+        config, others = early.parse_known_args(list(argv))
+        overrides = [text for text in others if "=" in text and not text.startswith("-")]
+        return settings.of_values(settings.read(config.config, overrides))
+    except (argparse.ArgumentError, UserError):  # reported when the arguments are used
+        return settings
 
 
 def add_override_arguments(parser: Parser, settings: "type[Settings]") -> None:
@@ -102,7 +114,7 @@ def add_plugin_argument(parser: Parser, argv: Sequence[str] | None) -> None:
     except argparse.ArgumentError:  # --plugin without a module: the real parser says so
         return
     if modules:
-        from qrl.registry import load_plugin
+        from qrl.common.plugins import load_plugin
 
         for module in modules:
             load_plugin(module)

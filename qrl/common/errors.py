@@ -14,3 +14,7 @@ class ConfigError(UserError):
 
 class FileError(UserError):
     """A file or folder that cannot be read or written as asked."""
+
+
+class RegistryError(UserError):
+    """A model, learner or plugin that is unknown, unusable or already registered."""

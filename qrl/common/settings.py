@@ -31,10 +31,15 @@ class Settings(BaseModel):
     @classmethod
     def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
         """Defaults, updated from a YAML file (a path or a built-in name), then by key=value overrides."""
+        return cls.from_values(cls.read(config, overrides), config if config is not None else "settings")
+
+    @classmethod
+    def read(cls, config: str | None = None, overrides: Sequence[str] = ()) -> dict[str, Any]:
+        """The values of a YAML file, updated by key=value overrides; not checked yet."""
         values = read_config(config, cls.CONFIGS) if config is not None else {}
         for override in overrides:
             _override(cls, values, override)
-        return cls.from_values(values, config if config is not None else "settings")
+        return values
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], source: str, error: type[UserError] = ConfigError) -> Self:
@@ -42,12 +47,27 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as invalid:
-            raise error(f"{source}: {_explain(cls, invalid)}") from None
+            raise error(f"{source}: {_explain(cls.of_values(values), invalid)}") from None
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> type[Self]:
+        """The settings whose keys are those that the values choose, where a value decides which keys there are."""
+        return cls
+
+    @classmethod
+    def explain_unknown(cls, key: str) -> str | None:
+        """What a user should know of a key that these settings lack, if that is more than its spelling."""
+        return None
+
+    @classmethod
+    def siblings(cls, key: str) -> list[str]:
+        """The keys of the group that `key` is in, or of the top level if there is no such group."""
+        return _siblings(cls, key)
 
     @classmethod
     def nearest_key(cls, key: str) -> str | None:
         """The key that a user most likely means by `key`, if any is similar."""
-        keys = dict(_leaves(cls))
+        keys = dict(_leaves(cls.of_values({})))
         nearest = key if key in keys else _nearest_key(cls, key)
         if nearest is None or nearest in keys:
             return nearest
@@ -56,7 +76,7 @@ class Settings(BaseModel):
     @classmethod
     def help(cls) -> str:
         """The keys with their meanings and defaults, for --help; long keys get a line of their own."""
-        fields = dict(_leaves(cls))
+        fields = dict(_leaves(cls.of_values({})))
         width = max((len(key) for key in fields if len(key) <= _MAX_KEY_COLUMN), default=0)
         lines = []
         for key, field in fields.items():
@@ -215,7 +235,7 @@ def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:
     return dict(_leaves(cls)).get(dotted)
 
 
-def _explain(cls: type[BaseModel], error: ValidationError) -> str:
+def _explain(cls: type[Settings], error: ValidationError) -> str:
     """All problems in one line: the key, what is wrong, and a suggestion if the key is unknown."""
     problems = []
     for detail in error.errors():
@@ -224,7 +244,8 @@ def _explain(cls: type[BaseModel], error: ValidationError) -> str:
             while isinstance(value, Mapping) and len(value) == 1:  # an unknown group, as in lerner.lr=1
                 ((last, value),) = value.items()
                 key = f"{key}.{last}"
-            problems.append(unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key)))
+            unknown = unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key))
+            problems.append(cls.explain_unknown(key) or unknown)
         elif detail["type"] == "model_type":
             keys = _siblings(cls, f"{key}.")
             name = isinstance(value, str) and f"{key}.name" in keys

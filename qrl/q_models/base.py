@@ -43,14 +43,20 @@ class QModel(nn.Module):
     def _discount(self, distances: Tensor) -> Tensor:
         return torch.exp(distances * math.log(self.spec.discount))
 
-    def discounted_at(
+    def distance_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
     ) -> Tensor:
-        """`discounted` for `states` and `goals` (n,) given as indices into the `rows` of `encode`; for training.
+        """`distance` for `states` and `goals` (n,) given as indices into the `rows` of `encode`; for training.
 
         A model may override it to gather only the required parts of the rows.
         """
         # index_select, because the backward pass of rows[index] is not deterministic on several threads.
+        return self.distance(rows.index_select(0, states), actions, rows.index_select(0, goals), goal_actions)
+
+    def discounted_at(
+        self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+    ) -> Tensor:
+        """`discounted`, with the arguments of `distance_at`."""
         return self.discounted(rows.index_select(0, states), actions, rows.index_select(0, goals), goal_actions)
 
     def steps_to_goal(self, state: Tensor, goal: Tensor) -> Tensor:

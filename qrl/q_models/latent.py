@@ -36,11 +36,17 @@ class LatentQModel(QModel):
         latents: Tensor = self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
         return latents
 
-    def discounted_at(
+    def distance_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
     ) -> Tensor:
         u, v = take(rows, states, actions), take(rows, goals, goal_actions)
-        return self._discount(self.head(u, v if actions is not None else v.unsqueeze(1)))
+        distance: Tensor = self.head(u, v if actions is not None else v.unsqueeze(1))
+        return distance
+
+    def discounted_at(
+        self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
+    ) -> Tensor:
+        return self._discount(self.distance_at(rows, states, actions, goals, goal_actions))
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
         distance: Tensor = self.head(*pair_up(state, action, goal, goal_action))

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 import qrl.heads
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
-from qrl.common.errors import ConfigError
-from qrl.errors import ContractError, RegistryError, ShapeError
+from qrl.common.errors import ConfigError, RegistryError
+from qrl.common.plugins import load_plugin
+from qrl.errors import ContractError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
 
@@ -285,7 +286,7 @@ class FromAFile(QModel):
 def test_plugin_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "good_plugin.py").write_text(PLUGIN)
-    registry.load_plugin("good_plugin")
+    load_plugin("good_plugin")
     assert registry.find("from-a-file").origin == "good_plugin"
 
 
@@ -293,24 +294,24 @@ def test_a_plugin_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "bad_plugin.py").write_text(PLUGIN + "\nraise OSError('no licence')\n")
     with pytest.raises(RegistryError, match="the plugin bad_plugin could not be loaded: OSError: no licence"):
-        registry.load_plugin("bad_plugin")
+        load_plugin("bad_plugin")
     assert "from-a-file" not in list_q_models()
 
 
 def test_plugins_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RegistryError, match="plugin absent_plugin could not be loaded: there is no such module; run"):
-        registry.load_plugin("absent_plugin")
+        load_plugin("absent_plugin")
     (tmp_path / "my_model.py").write_text("")
     with pytest.raises(RegistryError, match=r"there is no such module \(did you mean 'my_model'\?\)"):
-        registry.load_plugin("my_modle")
+        load_plugin("my_modle")
 
 
 def test_plugins_whose_imports_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "greedy_plugin.py").write_text("import a_missing_package")
     with pytest.raises(RegistryError, match="ModuleNotFoundError: No module named 'a_missing_package'"):
-        registry.load_plugin("greedy_plugin")
+        load_plugin("greedy_plugin")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ def test_plugins_whose_imports_are_missing(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_plugins_given_as_files(path: str, advice: str) -> None:
     with pytest.raises(RegistryError, match=f"the plugin {path} is a file; name the module: {advice}"):
-        registry.load_plugin(path)
+        load_plugin(path)
 
 
 def test_discount_reaches_heads_that_ask_for_it() -> None:

@@ -81,12 +81,12 @@ def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_distances_of_an_agent_are_computed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, compute = [], Agent.all_steps_to_goal
+    calls, compute = [], Agent.all_costs
 
     def counted(self: Agent, observations: NDArray[np.float32]) -> Steps:
         calls.append(self)
         return compute(self, observations)
 
-    monkeypatch.setattr(Agent, "all_steps_to_goal", counted)
+    monkeypatch.setattr(Agent, "all_costs", counted)
     assert compare_agents(["r.html", "iqe"]) == 0
     assert len(calls) == 1

@@ -153,7 +153,7 @@ def test_pictures_without_a_layout_are_refused_before_anything_is_computed(
     def computed(*_: object) -> None:
         raise AssertionError("something was computed")
 
-    monkeypatch.setattr(Agent, "all_steps_to_goal", computed)
+    monkeypatch.setattr(Agent, "all_costs", computed)
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -26,7 +26,7 @@ class ToyRun:
 
     def __init__(self, compile_: str = "off", interrupt_at: int | None = None) -> None:
         self.settings = SimpleNamespace(model=SimpleNamespace(name="toy"), compile=compile_)
-        self.learner = SimpleNamespace(steps_done=2, num_steps=4)
+        self.learner = SimpleNamespace(name="mbold", steps_done=2, num_steps=4)
         self.trainer = SimpleNamespace(learner=self.learner)
         self._interrupt_at = interrupt_at
 
@@ -49,7 +49,7 @@ def test_plain_lines_go_to_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert train(ToyRun()) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
-        "training toy in runs/toy, steps 2 to 4",
+        "training toy by mbold in runs/toy, steps 2 to 4",
         "complete: runs/toy, loss 0.25, success_rate 0.5",
     ]
     assert captured.err.splitlines() == [

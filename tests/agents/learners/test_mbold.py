@@ -21,7 +21,8 @@ SPEC = QModelSpec(observation_dim=1, num_actions=2, discount=0.9)
 
 
 def batch(*columns: list[int]) -> Batch:
-    return Batch(*(torch.tensor(column) for column in columns))
+    unknown = torch.full((len(columns[0]),), torch.inf)  # steps along the trajectory
+    return Batch(*[*map(torch.tensor, columns), unknown])
 
 
 def test_targets_by_hand() -> None:
@@ -58,11 +59,11 @@ def test_loss_by_hand() -> None:
     y = torch.tensor([0.9, 0.1])
     loss = mbold_loss(model, y, ids(3), transitions, MboldSettings(), None)
     assert loss.value.item() == pytest.approx((0.4**2 + 0.4**2) / 2)
-    assert loss.terms.keys() == {"td"}
-    assert loss.predicted.tolist() == [0.5, 0.5]
-    assert loss.targets is y
+    assert loss.reports.keys() == {"loss_td", "predicted_discount", "predicted_distance", "target_discount"}
+    assert loss.reports["predicted_discount"].tolist() == [0.5, 0.5]
+    assert loss.reports["target_discount"] is y
     loss = mbold_loss(model, y, ids(3), transitions, MboldSettings(conservative=2.0), None)
-    assert loss.terms["conservative"].item() == pytest.approx(math.log(2))  # logsumexp of (0.5, 0.5) minus 0.5
+    assert loss.reports["loss_conservative"].item() == pytest.approx(math.log(2))  # logsumexp of (0.5, 0.5) minus 0.5
     assert loss.value.item() == pytest.approx(0.16 + 2 * math.log(2))
 
 
@@ -81,9 +82,9 @@ def test_triangle_term_of_the_loss_by_hand(goal_kind: Literal["state", "state-ac
     triplets = PairTriplets(torch.tensor([[0], [1], [2]]), torch.tensor([[1], [0], [1]]))
     transitions = batch([0, 1], [1, 0], [1, 2], [0, 0], [0, 1])
     loss = mbold_loss(model, torch.tensor([0.5, 0.5]), ids(3), transitions, MboldSettings(triangle=3.0), triplets)
-    assert loss.terms["triangle"].item() == pytest.approx(expected, abs=1e-6)
-    assert loss.value.item() == pytest.approx(loss.terms["td"].item() + 3 * expected, abs=1e-6)
-    assert len(loss.predicted) == 2  # without the triplets
+    assert loss.reports["loss_triangle"].item() == pytest.approx(expected, abs=1e-6)
+    assert loss.value.item() == pytest.approx(loss.reports["loss_td"].item() + 3 * expected, abs=1e-6)
+    assert len(loss.reports["predicted_discount"]) == 2  # without the triplets
 
 
 def test_a_quasimetric_has_no_triangle_violation() -> None:
@@ -96,7 +97,7 @@ def test_a_quasimetric_has_no_triangle_violation() -> None:
     settings = MboldSettings(triangle=1.0)
     observations = torch.tensor(dataset.observations)
     loss = mbold_loss(model, torch.zeros(8), observations, sampler.sample(8), settings, triplets)
-    assert loss.terms["triangle"].item() < 1e-12
+    assert loss.reports["loss_triangle"].item() < 1e-12
 
 
 def test_weights_stay_within_their_constraints() -> None:

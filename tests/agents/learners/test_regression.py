@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from qrl import QModelSpec, make_q_model
-from qrl.agents.learners.regression import PairSampler, regression_loss
+from qrl.agents.learners.regression import PairSampler, RegressionLearner, regression_loss
 from qrl.agents.learners.settings import RegressionSettings
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.landmarks import Pairs
@@ -28,9 +28,9 @@ def test_every_registered_model_can_be_fitted(name: str) -> None:
     triplets = torch.tensor([[0, 1], [2, 3], [4, 5]])
     loss = regression_loss(model, features, (source, target, y), triplets, weight=0.3)
     loss.value.backward()
-    terms = loss.terms
-    assert loss.value.item() == pytest.approx(terms["fit"].item() + 0.3 * terms["triangle"].item())
-    assert terms["fit"].item() == pytest.approx((loss.predicted - y).square().mean().item(), rel=1e-5)
+    terms = loss.reports
+    assert loss.value.item() == pytest.approx(terms["loss_fit"].item() + 0.3 * terms["loss_triangle"].item())
+    assert terms["loss_fit"].item() == pytest.approx((terms["predicted_discount"] - y).square().mean().item(), rel=1e-5)
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert any(gradient.any() for gradient in gradients)
@@ -79,7 +79,7 @@ def test_a_learner_draws_its_own_pairs() -> None:
     torch.manual_seed(0)
     model = make_q_model("euclidean", SPEC, hidden_sizes=(8,), latent_size=8)
     settings = RegressionSettings(batch_size=16, triangle=1.0, triangle_triplets=4)
-    learner = settings.build(model, torch.tensor(graph.features), graph, 0)
+    learner = RegressionLearner(model, torch.tensor(graph.features), graph, settings, 0)
     scalars = learner.step()
     assert scalars["loss"] == pytest.approx(scalars["loss_fit"] + scalars["loss_triangle"])
     assert learner.num_steps == 80 * -(-len(graph.training_pairs) // 16)

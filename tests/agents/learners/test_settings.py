@@ -1,13 +1,7 @@
 import pytest
-import torch
 
-from qrl import QModelSpec, make_q_model
-from qrl.agents.learners.mbold import MboldLearner
-from qrl.agents.learners.regression import RegressionLearner
 from qrl.agents.learners.settings import GoalSettings, LearnerSettings, MboldSettings, RegressionSettings
 from qrl.common.errors import ConfigError
-from qrl.envs.graphs.collector import GraphSettings, collect_graph
-from tests.agents.worlds import corridor
 
 
 def test_the_learning_rate_falls_to_zero() -> None:
@@ -39,16 +33,3 @@ def test_defaults_of_the_paper(
     settings = cls()
     assert (settings.discount, settings.epochs, settings.min_steps, settings.lr) == (discount, epochs, min_steps, lr)
     assert settings.batch_size == 1024
-
-
-def test_settings_build_their_learner() -> None:
-    trajectories = corridor(5)
-    model = make_q_model("euclidean", QModelSpec(18, 4, 0.95), hidden_sizes=(8,), latent_size=8)
-    learner = MboldSettings(min_steps=7).build(model, torch.tensor(trajectories.observations), trajectories, 0)
-    assert isinstance(learner, MboldLearner)
-    assert learner.num_samples == trajectories.num_transitions
-    graph = collect_graph(GraphSettings(kind="random-block", nodes=20, feature_size=4))
-    model = make_q_model("euclidean", QModelSpec(4, 1, 0.9), hidden_sizes=(8,), latent_size=8)
-    regression = RegressionSettings().build(model, torch.tensor(graph.features), graph, 0)
-    assert isinstance(regression, RegressionLearner)
-    assert regression.num_samples == len(graph.training_pairs)

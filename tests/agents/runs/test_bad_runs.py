@@ -13,9 +13,9 @@ from qrl.agents.errors import CheckpointError, RunError, TrainingError
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.trainer import Trainer
-from qrl.common.errors import ConfigError, FileError, UserError
+from qrl.common.errors import ConfigError, FileError, RegistryError, UserError
 from qrl.envs.errors import DatasetError, LayoutError
-from qrl.errors import RegistryError, ShapeError
+from qrl.errors import ShapeError
 from tests.agents.runs.running import finish, run_to_end
 from tests.agents.worlds import SMALL, corridor, small_settings
 

@@ -16,7 +16,7 @@ from qrl.agents.errors import CheckpointError, RunError
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.loading import load_agent
 from qrl.agents.runs.run import Run
-from qrl.errors import RegistryError
+from qrl.common.errors import RegistryError
 from qrl.registry import find, list_q_models
 from tests.agents.worlds import small_settings
 

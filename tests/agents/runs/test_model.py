@@ -7,8 +7,7 @@ import torch
 from qrl import QModelSpec
 from qrl.agents.runs.model import build_model, resolve
 from qrl.agents.runs.settings import TrainSettings
-from qrl.common.errors import ConfigError
-from qrl.errors import RegistryError
+from qrl.common.errors import ConfigError, RegistryError
 from tests.agents.worlds import small_settings
 
 SPEC = QModelSpec(observation_dim=18, num_actions=4, discount=0.95)

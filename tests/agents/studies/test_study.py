@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from qrl.agents.learners.settings import MboldSettings
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
 from qrl.agents.studies.study import Study, StudySettings
 from qrl.common.errors import ConfigError
@@ -42,6 +43,7 @@ def test_the_grid() -> None:
     assert settings.model.name == "dot-disc"
     assert settings.model.params == {"readout": "dist"}
     assert settings.model.width == 32
+    assert isinstance(settings.learner, MboldSettings)
     assert (settings.learner.triangle, settings.learner.lr) == (3, 0.1)
     assert settings.learner.min_steps == 3000  # of quick
     assert (settings.seed, settings.collector.seed, settings.collector.trajectories) == (1, 1, 20)

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model
+from qrl.checks import SPEC, check_q_model, quick_check
 from qrl.errors import ContractError
 from qrl.heads import Euclidean, Head
 from qrl.q_models import LatentQModel, QModel
-from qrl.testing import SPEC, check_q_model, quick_check
 
 pytestmark = pytest.mark.usefixtures("restored_registry")
 
