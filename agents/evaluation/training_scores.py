@@ -17,8 +17,8 @@ def score_planning(model: QModel, observations: Tensor, dataset: Dataset, seed: 
     truth = ground_truth(dataset.layout)
     steps = all_steps_to_goal(model, observations)
     starts, goals = exhaustive_tasks(truth)
-    walked = TablePolicy.greedy(steps, truth.layout.observations, seed).walk(truth, starts, goals)
-    tasks = Tasks.of(walked, truth.distances[starts, goals])
-    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, steps=steps)
+    policy = TablePolicy.greedy(steps, truth.layout.observations, seed)
+    tasks = Tasks.of(policy.walk(truth, starts, goals), truth.distances[starts, goals])
+    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, policy=policy, steps=steps)
     scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
     return {name: value for name, value in scores.items() if value is not None}
