@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,14 @@ class Tasks:
     def __len__(self) -> int:
         return len(self.success)
 
+    def select(self, chosen: Mask) -> "Tasks":
+        exact = None if self.exact is None else self.exact[chosen]
+        return Tasks(self.success[chosen], self.steps[chosen], self.cause[chosen], exact)
+
     def between(self, low: int, high: int) -> "Tasks":
         """Those whose exact distance lies in a range."""
         assert self.exact is not None
-        chosen = (low <= self.exact) & (self.exact <= high)
-        return Tasks(self.success[chosen], self.steps[chosen], self.cause[chosen], self.exact[chosen])
+        return self.select((low <= self.exact) & (self.exact <= high))
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,14 @@ class Estimates:
         """Of the finite estimates, estimate - exact."""
         return self.estimate[self.known].astype(np.float64) - self.exact[self.known]
 
+    @cached_property
+    def ratio(self) -> NDArray[np.float64]:
+        """Of the finite estimates, estimated / exact distance from the state-action pair.
+
+        That distance counts the action itself, so it is 1 more than the steps that remain after it, and never 0.
+        """
+        return (self.estimate[self.known].astype(np.float64) + 1) / (self.exact[self.known] + 1)
+
     def between(self, low: int, high: int) -> "Estimates":
         """Those whose exact steps lie in a range."""
         chosen = (low <= self.exact) & (self.exact <= high)
@@ -70,7 +82,7 @@ class Estimates:
 class Measurements:
     """One planner on one world; each part is computed when a metric first asks for it, and None if it does not exist.
 
-    tasks: outcomes of the tasks, if any were planned. policy: what walks all pairs, if it can.
+    tasks: outcomes of the tasks, if any were planned. policy: what acts for all pairs, if it can.
     steps: (states, goals, actions), the planner's estimates, if it has any. agent: for the axioms.
     """
 
@@ -107,11 +119,33 @@ class Measurements:
         """From every state to every other reachable one."""
         if self.truth is None or self.policy is None:
             return None
-        reachable = np.isfinite(self.truth.distances)
-        np.fill_diagonal(reachable, False)
-        starts, goals = np.nonzero(reachable)
+        starts, goals = np.nonzero(reachable_pairs(self.truth))
         outcome = self.policy.walk(self.truth, starts, goals, self.max_steps)
         return Tasks.of(outcome, self.truth.distances[starts, goals])
+
+    @cached_property
+    def seen_pairs(self) -> Tasks | None:
+        """Those of all pairs of which some trajectory visits the start and later the goal."""
+        return self._pairs(seen=True)
+
+    @cached_property
+    def unseen_pairs(self) -> Tasks | None:
+        return self._pairs(seen=False)
+
+    def _pairs(self, seen: bool) -> Tasks | None:
+        if self.truth is None or self.all_pairs is None:
+            return None
+        connected = np.any(seen_goals(self.dataset), axis=-1)  # by one trajectory, whatever its first action
+        return self.all_pairs.select(connected[reachable_pairs(self.truth)] == seen)
+
+    @cached_property
+    def optimal_actions(self) -> NDArray[Any] | None:
+        """(pairs,): from every state to every other reachable one, the probability of taking an optimal action."""
+        if self.truth is None or self.policy is None:
+            return None
+        exact = oracle_steps(self.truth)
+        optimal = self.policy.expected(exact == exact.min(-1, keepdims=True))
+        return optimal[reachable_pairs(self.truth)]
 
     @cached_property
     def reachable(self) -> Estimates | None:
@@ -138,9 +172,14 @@ class Measurements:
 
     @cached_property
     def axioms(self) -> Axioms | None:
-        if self.agent is None:
+        if self.agent is None or self.agent.learns == "scores":
             return None
         return measure_axioms(self.agent, self.steps, self.dataset, self.truth, self.seed)
+
+
+def reachable_pairs(truth: GroundTruth) -> Mask:
+    """(states, goals): every state with every other reachable one."""
+    return np.isfinite(truth.distances) & ~np.eye(len(truth.distances), dtype=bool)
 
 
 def reachable_goals(exact: Steps) -> Mask:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qrl.agents.evaluation.statistics import rank_correlation
+from qrl.agents.evaluation.statistics import linear_correlation, rank_correlation
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,6 +68,18 @@ def _spearman(pairs: "Estimates") -> Value:
     return None if np.isnan(correlation) else correlation
 
 
+def _pearson(pairs: "Estimates") -> Value:
+    """Over finite estimates; undefined where one side is constant."""
+    correlation = linear_correlation(pairs.estimate[pairs.known], pairs.exact[pairs.known])
+    return None if np.isnan(correlation) else correlation
+
+
+def _ratio_cv(pairs: "Estimates") -> Value:
+    """Undefined without a positive mean, as for estimates that are all -1: a learned distance of 0 everywhere."""
+    mean = _mean(pairs.ratio)
+    return float(pairs.ratio.std()) / mean if mean is not None and mean > 0 else None
+
+
 def _failed(cause: str) -> Callable[["Tasks"], Value]:
     return _of_tasks(lambda tasks: (tasks.cause == cause).sum())
 
@@ -98,6 +110,11 @@ ERRORS = [  # of a set of (state, action, goal): `Estimates`
            lambda pairs: _mean(np.abs(pairs.error)), 2, False, by_distance=True),
     Metric("spearman", "rank correlation (Spearman)",
            "rank correlation of learned and exact steps; infinite estimates rank last", _spearman, 3, True),
+    Metric("pearson", "linear correlation (Pearson)",
+           "linear correlation of learned and exact steps; infinite estimates are left out", _pearson, 3, True),
+    Metric("ratio_cv", "variation of estimate / exact",
+           "0 for distances right up to a factor: std / mean of (learned + 1) / (exact + 1) steps",
+           _ratio_cv, 3, False),
     Metric("underestimated", "underestimated by more than 1",
            "fraction estimated more than 1 step below the exact distance",
            lambda pairs: _mean(pairs.error < -1), 3, False),
@@ -156,13 +173,27 @@ METRICS = [
     *_within("all_pairs.", lambda m: m.all_pairs, TASKS, ", from every state to every other reachable one",
              titles={"success_rate": "success rate, all pairs of states"},
              columns={"success_rate": "all_pairs_success_rate"}),
+    *_within("all_pairs.seen.", lambda m: m.seen_pairs, TASKS,
+             ", over all pairs of states whose goal a trajectory visits after the start",
+             titles={"success_rate": "  success rate, pairs seen in a trajectory"},
+             columns={"success_rate": "seen_success_rate"}),
+    *_within("all_pairs.unseen.", lambda m: m.unseen_pairs, TASKS,
+             ", over all pairs of states whose goal no trajectory visits after the start",
+             titles={"success_rate": "  success rate, unseen pairs"},
+             columns={"success_rate": "unseen_success_rate"}),
+    Metric("ranking_accuracy", "ranking accuracy",
+           "fraction of states and other reachable goals for which the action taken lies on a shortest path",
+           lambda m: None if m.optimal_actions is None else _mean(m.optimal_actions), 3, True,
+           "ranking_accuracy", headline=True, in_training=True),
     *_within("distances.reachable.", lambda m: m.reachable, ERRORS, ", over goals reachable after the action",
              titles={"signed_error": "steps to the goal, estimate - exact",
                      "absolute_error": "  |estimate - exact|",
                      "spearman": "  rank correlation (Spearman)",
+                     "pearson": "  linear correlation (Pearson)",
+                     "ratio_cv": "  variation of estimate / exact",
                      "underestimated": "  underestimated by more than 1",
                      "known": "  fraction with an estimate"},
-             columns=_own("signed_error", "absolute_error", "spearman", "underestimated"),
+             columns=_own("signed_error", "absolute_error", "spearman", "pearson", "ratio_cv", "underestimated"),
              headline=("signed_error", "absolute_error"), in_training=("signed_error", "absolute_error")),
     *_within("distances.seen.", lambda m: m.seen, ERRORS, ", over goals that a trajectory visits after the action",
              titles={"absolute_error": "  |estimate - exact|, pairs seen in a trajectory"}),

@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 _Z = NormalDist().inv_cdf(0.975)
 
 
+def linear_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
+    """Pearson's correlation of finite values; NaN for a constant side."""
+    if any(len(side) == 0 or (side == side[0]).all() for side in (a, b)):
+        return math.nan
+    return float(np.corrcoef(a, b)[0, 1])
+
+
 def rank_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     """Spearman's rank correlation with mean ranks for ties; NaN for NaN and for a constant side."""
-    if np.isnan(a).any() or np.isnan(b).any() or any(len(side) == 0 or (side == side[0]).all() for side in (a, b)):
+    if np.isnan(a).any() or np.isnan(b).any():
         return math.nan
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+    return linear_correlation(_ranks(a), _ranks(b))
 
 
 def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:

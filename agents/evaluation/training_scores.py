@@ -20,9 +20,9 @@ def score_planning(
     truth = ground_truth(dataset.layout)
     steps = all_steps_to_goal(model, observations)
     starts, goals = exhaustive_tasks(truth)
-    walked = TablePolicy.greedy(steps, truth.layout.observations, seed).walk(truth, starts, goals)
-    tasks = Tasks.of(walked, truth.distances[starts, goals])
+    policy = TablePolicy.greedy(steps, truth.layout.observations, seed)
+    tasks = Tasks.of(policy.walk(truth, starts, goals), truth.distances[starts, goals])
     estimates = steps if learns == "distances" else None
-    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, steps=estimates)
+    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, policy=policy, steps=estimates)
     scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
     return {name: value for name, value in scores.items() if value is not None}

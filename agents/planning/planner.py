@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -80,6 +80,10 @@ class WalkingPolicy(Protocol):
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome: ...
 
+    def expected(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(states, goals): the mean of `values` (states, goals, actions) over the actions that the policy takes."""
+        ...
+
 
 class TablePolicy:
     """An action for every two states that have a row in `observations`; others are left to the `fallback`."""
@@ -103,6 +107,9 @@ class TablePolicy:
         if state is None or target is None:
             return self.fallback.act(observation, goal)
         return int(self.table[state, target])
+
+    def expected(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.take_along_axis(values, self.table[..., None], -1)[..., 0]
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
         """Follow all tasks at once on the transition table."""
@@ -134,6 +141,10 @@ class RandomPolicy:
 
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
         return int(self.rng.integers(self.num_actions))
+
+    def expected(self, values: NDArray[Any]) -> NDArray[Any]:
+        mean: NDArray[Any] = values.mean(-1)
+        return mean
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
         def choose(states: Ids, goals: Ids) -> Ids:

@@ -60,7 +60,8 @@ def test_what_the_protocols_are(doors: Dataset) -> None:
     assert sampled.success_interval == pytest.approx((50 / (50 + norm.ppf(0.975) ** 2), 1))  # Wilson's, by hand
     assert every.success_interval is None
     assert every["all_pairs.tasks"] == 241 * 240
-    assert sampled["all_pairs.tasks"] is None
+    assert every["ranking_accuracy"] == every["all_pairs.unseen.success_rate"] == 1
+    assert sampled["all_pairs.tasks"] is sampled["all_pairs.seen.tasks"] is sampled["ranking_accuracy"] is None
     assert sum(row["tasks"] or 0 for row in every.success_by_distance) == 9180
     assert [row["success_rate"] for row in every.success_by_distance] == [1] * len(every.success_by_distance)
     assert sum(row["pairs"] or 0 for row in every.errors_by_distance) == every["distances.reachable.pairs"]

@@ -74,7 +74,8 @@ def test_all_pairs_are_walked_from_every_state() -> None:
 
 def test_parts_that_do_not_exist() -> None:
     measurements = Measurements(tasks=None, dataset=corridor(2))
-    for part in ("all_pairs", "reachable", "seen", "unseen", "unreachable", "axioms", "unreachable_tasks"):
+    walked = ("all_pairs", "seen_pairs", "unseen_pairs", "optimal_actions", "unreachable_tasks")
+    for part in (*walked, "reachable", "seen", "unseen", "unreachable", "axioms"):
         assert getattr(measurements, part) is None, part
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binomtest, pearsonr, spearmanr
 
-from qrl.agents.evaluation.statistics import rank_correlation, wilson_interval
+from qrl.agents.evaluation.statistics import linear_correlation, rank_correlation, wilson_interval
 
 VALUES = st.sampled_from([-2.0, 0.0, 0.5, 1.0, 3.0, 7.0, math.inf])  # few, so that there are ties
 
@@ -26,6 +26,20 @@ def test_rank_correlation_by_hand() -> None:
     assert rank_correlation(np.array([2.0, 3, 5]), np.array([3.0, 3, 5])) == pytest.approx(math.sqrt(3) / 2)
     assert math.isnan(rank_correlation(np.array([]), np.array([])))
     assert math.isnan(rank_correlation(np.array([1.0, math.nan, 2]), np.array([1.0, 2, 3])))
+
+
+@given(st.lists(st.tuples(VALUES.filter(math.isfinite), VALUES.filter(math.isfinite)), min_size=2, max_size=30))
+def test_linear_correlation(pairs: list[tuple[float, float]]) -> None:
+    a, b = np.array(pairs).T
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        assert math.isnan(linear_correlation(a, b))
+    else:
+        assert linear_correlation(a, b) == pytest.approx(pearsonr(a, b).statistic, abs=1e-12)
+
+
+def test_linear_correlation_by_hand() -> None:
+    assert linear_correlation(np.array([1.0, 2, 3]), np.array([0.0, 2, 1])) == pytest.approx(0.5)
+    assert math.isnan(linear_correlation(np.array([]), np.array([])))
 
 
 @given(st.integers(1, 500).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))))

@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 import torch
 
 from qrl import QModelSpec
 from qrl.agents.evaluation.training_scores import score_planning
+from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, TablePolicy, exhaustive_tasks
 from qrl.agents.planning.references import oracle_steps
-from qrl.envs.ground_truth import ground_truth
+from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import load_layout
 from qrl.q_models import QModel
 from tests.agents.worlds import corridor, without_layout
@@ -25,7 +27,21 @@ def test_scores_by_hand() -> None:
     dataset = corridor(3, "traps")
     model = Shifted(QModelSpec(18, 4, 0.95))
     scores = score_planning(model, torch.tensor(dataset.observations), dataset, seed=0)
-    assert scores == {"success_rate": 1.0, "signed_error": -0.5, "absolute_error": 0.5}
+    assert scores == {"success_rate": 1.0, "ranking_accuracy": 1.0, "signed_error": -0.5, "absolute_error": 0.5}
+
+
+def test_training_walks_only_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[int] = []
+
+    def walk(self: TablePolicy, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+        walks.append(len(starts))
+        return original(self, truth, starts, goals, max_steps)
+
+    original = TablePolicy.walk
+    monkeypatch.setattr(TablePolicy, "walk", walk)
+    dataset = corridor(3, "traps")
+    score_planning(Shifted(QModelSpec(18, 4, 0.95)), torch.tensor(dataset.observations), dataset, seed=0)
+    assert walks == [len(exhaustive_tasks(ground_truth(load_layout("traps")))[0])]
 
 
 def test_data_without_a_layout_has_no_scores() -> None:
@@ -42,4 +58,5 @@ def test_chance_scores_less() -> None:
     dataset = corridor(3, "traps")
     scores = score_planning(Ignorant(QModelSpec(18, 4, 0.95)), torch.tensor(dataset.observations), dataset, seed=0)
     assert scores["success_rate"] < 0.5
+    assert scores["ranking_accuracy"] < 0.5
     assert scores["signed_error"] == -scores["absolute_error"] < -1

@@ -128,6 +128,14 @@ def test_a_table_identifies_states_by_their_observations() -> None:
     assert policy.act(observations[0] + 0.5, observations[0]) == 77
 
 
+def test_expected_values_of_the_actions_taken() -> None:
+    truth = ground_truth(Layout("####\n#SG#\n####"))
+    values = np.arange(16.0).reshape(2, 2, 4)
+    policy = table_policy(truth, np.array([[UP, RIGHT], [LEFT, DOWN]]))
+    np.testing.assert_array_equal(policy.expected(values), [[0, 5], [11, 14]])
+    np.testing.assert_array_equal(RandomPolicy(4, 0).expected(values), [[1.5, 5.5], [9.5, 13.5]])
+
+
 def test_distances_between_states_count_the_first_step() -> None:
     truth = ground_truth(load_layout("traps"))
     np.testing.assert_array_equal(distances_between(oracle_steps(truth)), truth.distances)

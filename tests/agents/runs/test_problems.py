@@ -21,7 +21,7 @@ def test_trajectories() -> None:
     observations, num_actions = problem.states(dataset)
     assert (observations.shape, num_actions) == ((10, 18), 4)
     assert problem.made_from(dataset) == settings.collector
-    assert problem.scored(dataset) == ["success_rate", "signed_error", "absolute_error"]
+    assert problem.scored(dataset) == ["success_rate", "ranking_accuracy", "signed_error", "absolute_error"]
     assert problem.notices(settings, dataset) == []
 
 

@@ -28,11 +28,12 @@ def test_the_ranking_metric_is_the_first_headline(command: str, ranking: str, hi
 
 def test_columns_of_earlier_releases() -> None:
     """The names and order of the columns of results.csv are a file format."""
-    assert list(KINDS["train-agent"].metrics) == [
+    earlier = [
         *("success_rate", "spl", "excess_steps", "all_pairs_success_rate"),
         *("signed_error", "absolute_error", "spearman", "underestimated"),
         *("triangle_violations", "triangle_excess", "identity_error", "asymmetry"),
     ]
+    assert [column for column in KINDS["train-agent"].metrics if column in earlier] == earlier
     assert list(KINDS["train-graph"].metrics) == [
         *("mse", "l1_error", "l1_error_clipped", "no_way_estimate", "no_way_estimate_clipped", "spearman")
     ]
