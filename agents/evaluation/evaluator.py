@@ -300,7 +300,7 @@ def _success_rows(tasks: Tasks | None, ranges: list[Range]) -> list[DistanceRow]
 
 def _axiom_notices(subject: Subject, results: Results) -> list[str]:
     """Warn of a model that declares to be a quasimetric and is none."""
-    if subject.agent is None or not subject.agent.model.guaranteed_quasimetric:
+    if subject.agent is None or not subject.agent.model.guaranteed_quasimetric or subject.agent.learns == "scores":
         return []
     violations, identity = results["axioms.triangle_violations"], results["axioms.identity_error"]
     broken = {

@@ -43,12 +43,12 @@ class Learner(ABC):
 
     GOAL_KINDS: ClassVar[tuple[str, ...]] = ("state-action", "state")  # of the models that it can train
     NEEDS_QUASIMETRIC: ClassVar[bool] = False
-    LEARNS: ClassVar[Learns] = "distances"  # or only which action is better
 
     sampler: Sampler
 
     def __init__(self, model: QModel, observations: Tensor, dataset: Any, settings: LearnerSettings, seed: int) -> None:
         self.name = settings.name
+        self.learns: Learns = settings.LEARNS
         self._check_model(model)
         self.model = model.train()
         self.observations = observations  # of all states, scaled

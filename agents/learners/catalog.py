@@ -15,7 +15,8 @@ def _row(registration: LearnerRegistration) -> tuple[str, ...]:
     cls = registration.cls
     models = "quasimetrics" if cls.NEEDS_QUASIMETRIC else "all" if "state" in cls.GOAL_KINDS else "state-action goals"
     title = (registration.meaning.splitlines() or [""])[0].partition(":")[0].rstrip(".")
-    return registration.name, title, models, cls.LEARNS, COMMANDS[registration.settings.DATA], registration.origin
+    settings = registration.settings
+    return registration.name, title, models, settings.LEARNS, COMMANDS[settings.DATA], registration.origin
 
 
 def describe_learner(name: str) -> str:

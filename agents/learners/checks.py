@@ -65,8 +65,8 @@ def _demand(truth: bool, message: str) -> None:
 
 def _declarations(make: Make, settings: LearnerSettings) -> None:
     """It declares what it learns and which models it can train."""
-    cls = type(make())
-    _demand(cls.LEARNS in ("distances", "scores"), f"LEARNS is {cls.LEARNS!r}, neither 'distances' nor 'scores'")
+    cls, learns = type(make()), settings.LEARNS
+    _demand(learns in ("distances", "scores"), f"LEARNS is {learns!r}, neither 'distances' nor 'scores'")
     kinds = set(cls.GOAL_KINDS)
     _demand(bool(kinds) and kinds <= {"state-action", "state"}, f"GOAL_KINDS is {cls.GOAL_KINDS!r}")
 

@@ -20,8 +20,6 @@ from qrl.q_models.base import QModel
 
 @register_learner("gcbc", GcbcSettings)
 class GcbcLearner(Learner):
-    LEARNS = "scores"
-
     reports = ("accuracy",)
     sampler: GoalSampler
 

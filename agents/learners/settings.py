@@ -58,6 +58,7 @@ class LearnerSettings(Settings):
     """What all learners have in common; a learner adds its own keys in a subclass."""
 
     DATA: ClassVar[Literal["trajectories", "graph"]] = "trajectories"  # what it learns from
+    LEARNS: ClassVar[Learns] = "distances"
 
     name: Name = "mbold"
     discount: Discount = 0.95
@@ -148,6 +149,8 @@ class IqlSettings(LearnerSettings):
 
 
 class GcbcSettings(LearnerSettings):
+    LEARNS = "scores"
+
     name: Name = "gcbc"
     goals: Goals = GoalSettings(current=0, future=1, random=0)
 

@@ -91,7 +91,7 @@ class Trainer:
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.steps_done}")
         learner = self.learner
         problem = problem_of(self.settings)
-        return problem.score(learner.model, learner.observations, self.dataset, seed, learner.LEARNS)
+        return problem.score(learner.model, learner.observations, self.dataset, seed, learner.learns)
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()
@@ -105,7 +105,7 @@ class Trainer:
             num_actions=model.spec.num_actions,
             discount=model.spec.discount,
             dataset_hash=self.dataset.content_hash,
-            learns=self.learner.LEARNS,
+            learns=self.learner.learns,
             settings=self.settings.fixed,
             sampler=state.sampler,
         )
