@@ -91,8 +91,8 @@ def _compute(
         values = _settings(folder, run).model_dump() | {"threads": backend.threads}
         return backend.submit(Job(study.settings.command, values, plugins))
 
-    total = sum(row.purpose != "reference" for row in gather(folder, study))
-    failed, done = 0, total - len(missing)
+    done = sum(row.status == "complete" for row in gather(folder, study) if row.purpose != "reference")
+    total, failed = done + len(missing), 0
     waiting = {submit(run): (run, 1) for run in missing}
     try:
         with Progress(total, done, "runs") as progress:
