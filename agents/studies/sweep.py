@@ -7,6 +7,7 @@ from tqdm import tqdm
 
 from qrl.agents.runs.settings import RunSettings
 from qrl.agents.studies.backends import Backend
+from qrl.agents.studies.curves import write_curves
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.selection import select, wanted
@@ -112,4 +113,5 @@ def _compute(
                 progress.tick()
     finally:
         write_rows(gather(folder, study), study.settings.kind.metrics, folder.results)
+        write_curves(study, folder)
     return failed
