@@ -36,7 +36,7 @@ def test_a_run_writes_all_its_files(tmp_path: Path) -> None:
     assert facts["dataset_path"] is None
     assert facts["num_steps"] == 20
     assert facts["versions"]["torch"] == torch.__version__
-    assert facts["model_origin"] == "qrl"
+    assert (facts["model_origin"], facts["learner_origin"]) == ("qrl", "qrl")
     run = Run.open(path)
     assert run.settings == small_settings(path)
     assert run.num_steps == 20
