@@ -151,7 +151,7 @@ class Learner(ABC):
                 for key, value in optimizer.state.get(parameter, {}).items():
                     if not isinstance(value, Tensor):
                         kind = type(value).__name__
-                        raise self._unsaved(f"{type(optimizer).__name__} keeps {key} as a {kind}, not as a tensor")
+                        raise self._unsaved(f"{type(optimizer).__name__} keeps {key} as {kind}, not as a tensor")
                     tensors[f"{part}.{key}.{name}"] = value
         sampler = self.sampler.state_dict()
         try:

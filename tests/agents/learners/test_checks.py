@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from qrl import QModelSpec, list_learners, make_q_model, register_learner
 from qrl.agents.learners.base import Learner, Loss
@@ -16,7 +16,15 @@ from qrl.common.errors import ConfigError
 from qrl.errors import ContractError
 from qrl.q_models.base import QModel
 from qrl.testing import check_learner
-from tests.agents.learners.toys import Toy, ToySettings
+from tests.agents.learners.toys import (
+    ArrayState,
+    BareParameter,
+    NeedsClosures,
+    PlainNumbers,
+    Raises,
+    Toy,
+    ToySettings,
+)
 from tests.agents.worlds import corridor
 
 pytestmark = pytest.mark.usefixtures("restored_registry")
@@ -121,56 +129,10 @@ class ForgetsRandomness(Toy):
         return Loss(value * (1 + self.rng.random()), reports)
 
 
-class BareParameter(Toy):
-    """The parameter is in no module, which alone are saved."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.scale = nn.Parameter(torch.ones(()))
-        self.optimizer.add_param_group({"params": [self.scale]})
-
-    def loss(self) -> Loss:
-        value, reports = super().loss()
-        return Loss(value * self.scale.square(), reports)
-
-
-class CountingSGD(torch.optim.SGD):
-    """As many optimizers do, it counts its steps in plain numbers."""
-
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        super().step(closure)
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                self.state[parameter]["step"] = self.state[parameter].get("step", 0) + 1
-
-
-class PlainNumbers(Toy):
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.optimizer = CountingSGD(self.model.parameters(), lr=0.1)  # type: ignore[assignment]
-
-
-class NeedsClosures(Toy):
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.optimizer = torch.optim.LBFGS(self.model.parameters())  # type: ignore[assignment]
-
-
-class ArrayState(Toy):
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.sampler.state_dict = lambda: {"order": np.arange(3)}  # type: ignore[method-assign]
-
-
 class Maximises(Toy):
     def loss(self) -> Loss:
         value, reports = super().loss()
         return Loss(-value + 2 * value.detach(), reports)  # the value of the loss, with the gradient of its negative
-
-
-class Raises(Toy):
-    def loss(self) -> Loss:
-        raise IndexError("no such state")
 
 
 class TakesAll(Toy):
@@ -213,7 +175,7 @@ class Images(Toy):
         (ReportsUnasked, ToySettings, "A step reports finite scalars", "a step that is not logged reports something"),
         (Raises, ToySettings, "A step reports finite scalars", "IndexError: no such state"),
         (NeedsClosures, ToySettings, "A step reports finite scalars", "TypeError: .*closure"),
-        (PlainNumbers, ToySettings, "its state can be saved", "CountingSGD keeps step as a int, not as a tensor"),
+        (PlainNumbers, ToySettings, "its state can be saved", "CountingSGD keeps step as int, not as a tensor"),
         (BareParameter, ToySettings, "its state can be saved", "optimizer optimizes a parameter that is in no nn.Mod"),
         (ArrayState, ToySettings, "its state can be saved", "that of its sampler is not plain JSON values"),
         (GlobalRandomness, ToySettings, "The same seed gives the same steps", "a second learner differs in model"),
