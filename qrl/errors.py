@@ -8,4 +8,4 @@ class ShapeError(UserError):
 
 
 class ContractError(UserError):
-    """A Q-model that breaks its contract."""
+    """A Q-model or a learner that breaks its contract."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, new_parser
 from qrl.common.errors import ConfigError
+from qrl.common.settings import merge
 
 if TYPE_CHECKING:
     from qrl.agents.runs.problems import Problem
@@ -68,8 +69,11 @@ def _changes(problem: "Problem", args: Namespace) -> dict[str, Any]:
     if args.config is None and not args.overrides:
         return {}
     from qrl.agents.runs.model import resolve
+    from qrl.agents.runs.run import Run
 
-    settings = problem.settings_type.load(args.config, args.overrides)
+    learner = Run.open(args.resume, problem.command).settings.learner.name  # whose keys may be named without it
+    values = merge({"learner": {"name": learner}}, problem.settings_type.read(args.config, args.overrides))
+    settings = problem.settings_type.from_values(values, args.config or "settings")
     return _chosen(resolve(settings).model_dump(), settings.model_dump(exclude_unset=True))
 
 

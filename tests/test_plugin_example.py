@@ -1,5 +1,6 @@
 """The example plugin, installed into a temporary folder and used as a user would."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -33,8 +34,21 @@ def test_it_is_listed_with_its_origin(installed: Path) -> None:
     out = run_in(installed, COMMANDS / "list-models").stdout
     (line,) = (line for line in out.splitlines() if line.startswith("directed-l1"))
     assert "guaranteed" in line
-    assert line.endswith("qrl-directed-l1 0.1.0 (qrl_directed_l1)")
+    assert line.endswith("qrl-example-plugin 0.1.0 (qrl_directed_l1)")
     assert "up_i (v_i - u_i)^+" in run_in(installed, COMMANDS / "list-models", "directed-l1").stdout
+
+
+def test_its_learner_is_listed_with_its_origin(installed: Path) -> None:
+    run = run_in(installed, COMMANDS / "list-learners")
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("hindsight-quantile"))
+    cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
+    origin = "qrl-example-plugin 0.1.0 (qrl_hindsight_quantile)"
+    title = "Hindsight quantile regression"
+    assert cells == ["hindsight-quantile", title, "state-action goals", "distances", "train-agent", origin]
+    assert run.stderr == ""
+    described = run_in(installed, COMMANDS / "list-learners", "hindsight-quantile").stdout
+    assert "loss = E max(tau u, (tau - 1) u)" in described
+    assert "\n  learner.quantile " in described
 
 
 def test_it_is_built_by_name(installed: Path) -> None:
@@ -46,15 +60,23 @@ def test_it_is_built_by_name(installed: Path) -> None:
     assert run_in(installed, sys.executable, "-c", program).stdout == "DirectedL1 True\n"
 
 
-def test_it_trains_from_the_command(installed: Path) -> None:
+def test_both_train_from_the_command_and_can_be_resumed(installed: Path) -> None:
     small = ["collector.layout=corridor", "collector.trajectories=9", "learner.min_steps=3", "learner.epochs=0.01"]
-    out = run_in(installed, COMMANDS / "train-agent", "model.name=directed-l1", "run=r", *small).stdout
+    chosen = ["model.name=directed-l1", "learner.name=hindsight-quantile", "learner.quantile=0.3", "compile=off"]
+    out = run_in(installed, COMMANDS / "train-agent", "run=r", *chosen, *small).stdout
+    assert "training directed-l1 by hindsight-quantile in r, steps 0 to 3" in out
     assert "complete: r" in out
+    facts = json.loads((installed / "r" / "run.json").read_text())
+    assert facts["learner_origin"] == "qrl-example-plugin 0.1.0 (qrl_hindsight_quantile)"
+    header = (installed / "r" / "metrics.csv").read_text().split(",")
+    assert header[:3] == ["step", "loss", "overestimated"]
+    longer = ["learner.quantile=0.3", "learner.min_steps=4"]
+    assert "steps 3 to 4" in run_in(installed, COMMANDS / "train-agent", "--resume", "r", *longer).stdout
 
 
 def test_its_own_tests_pass(installed: Path) -> None:
     out = run_in(installed, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source").stdout
-    assert "3 passed" in out
+    assert "9 passed" in out
 
 
 def test_it_works_as_a_module_without_installation(installed: Path, tmp_path: Path) -> None:

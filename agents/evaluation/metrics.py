@@ -42,6 +42,11 @@ class Metric:
     in_training: bool = False
     by_distance: bool = False
 
+    @property
+    def needs_distances(self) -> bool:
+        """Whether it does not exist for planners that only score actions."""
+        return self.key.startswith(("distances.", "axioms."))
+
 
 def _of_tasks(compute: Callable[["Tasks"], Any]) -> Callable[["Tasks"], Value]:
     """A metric of tasks; without tasks it does not exist."""
@@ -234,6 +239,7 @@ RESERVED = {  # keys of the JSON beside the metrics, with their meaning
     "distances.by_distance": "the keys of distances.reachable by exact distance, from low to high",
     "run": "folder of the training run",
     "model": "registered name of the model",
+    "learner": "registered name of the learner",
     "step": "training step of the checkpoint",
     "complete": "whether the run was trained to its end",
     "dataset": "description of the dataset",

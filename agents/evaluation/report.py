@@ -57,9 +57,9 @@ def write_report(
             *_success(Path(folder), results),
         ]
         for trained, subject, result in zip(agents, subjects, results, strict=False):
-            step = f"{trained.checkpoint.step:,}"
-            parts.append(f"<h2>{_escape(trained.name)}</h2>")
-            parts.append(f"<p>Model {_escape(trained.checkpoint.model_name)} after {step} training steps.</p>")
+            model, learner = trained.checkpoint.model_name, trained.run.settings.learner.name
+            made = f"Model {model}, trained by {learner} for {trained.checkpoint.step:,} steps."
+            parts += [f"<h2>{_escape(trained.name)}</h2>", f"<p>{_escape(made)}</p>"]
             if truth is not None:
                 parts += _agent(Path(folder), evaluator, truth, subject, result, goal)
         parts += [*_data(Path(folder), evaluator), *_settings(evaluator, agents)]

@@ -84,6 +84,7 @@ class Evaluation:
     notices: list[str]
     run: str | None = None
     model: str | None = None
+    learner: str | None = None
     step: int | None = None
     complete: bool | None = None
 

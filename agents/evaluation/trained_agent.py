@@ -38,6 +38,11 @@ class TrainedAgent:
         if not run.complete.exists():
             total = "?" if run.num_steps is None else run.num_steps
             notices.append(f"{run.path} is not complete: this is its checkpoint at step {metadata.step} of {total}")
+        if agent.learns == "scores":
+            notices.append(
+                f"{run.path} was trained by {run.settings.learner.name}, which teaches scores of actions: it has no "
+                "distances to compare with exact ones"
+            )
         data = run.dataset if dataset is None else dataset
         if not isinstance(data, Dataset):
             data = Dataset.load(data)
@@ -61,6 +66,7 @@ class TrainedAgent:
         return {
             "run": str(self.run.path),
             "model": self.checkpoint.model_name,
+            "learner": self.run.settings.learner.name,
             "step": self.checkpoint.step,
             "complete": self.run.complete.exists(),
         }

@@ -61,13 +61,14 @@ class Learner(ABC):
     def _check_model(self, model: QModel) -> None:
         if self.NEEDS_QUASIMETRIC and not model.guaranteed_quasimetric:
             raise LearnerError(
-                f"learner {self.name}: it needs a guaranteed quasimetric, and {type(model).__name__} is none; "
-                "list-models shows which are"
+                f"learner {self.name}: it needs a guaranteed quasimetric, and {type(model).__name__} is none; choose "
+                "another model.name (list-models shows which are)"
             )
         if model.goal_kind not in self.GOAL_KINDS:
             raise LearnerError(
-                f"learner {self.name}: the goals of its model must be {' or '.join(self.GOAL_KINDS)} pairs, and those "
-                f"of {type(model).__name__} are of the kind {model.goal_kind}; list-models shows them"
+                f"learner {self.name}: the goals of its model must be of the kind {' or '.join(self.GOAL_KINDS)}, and "
+                f"those of {type(model).__name__} are of the kind {model.goal_kind}; choose another model.name "
+                "(list-models shows them)"
             )
 
     @property
@@ -142,11 +143,15 @@ class Learner(ABC):
             for part, module in self._parts(nn.Module).items()
             for key, value in module.state_dict().items()
         }
+        named = self._named_parameters()
         for part, optimizer in self._parts(torch.optim.Optimizer).items():
-            for name, parameter in self._named_parameters():
+            if _optimized(optimizer) - {id(parameter) for _, parameter in named}:
+                raise self._unsaved(f"{part} optimizes a parameter that is in no nn.Module of the learner")
+            for name, parameter in named:
                 for key, value in optimizer.state.get(parameter, {}).items():
                     if not isinstance(value, Tensor):
-                        raise self._unsaved(f"{type(optimizer).__name__} keeps {key} as a {type(value).__name__}")
+                        kind = type(value).__name__
+                        raise self._unsaved(f"{type(optimizer).__name__} keeps {key} as {kind}, not as a tensor")
                     tensors[f"{part}.{key}.{name}"] = value
         sampler = self.sampler.state_dict()
         try:
@@ -163,7 +168,7 @@ class Learner(ABC):
             module.load_state_dict(with_prefix(state.tensors, part))
         parameters = dict(self._named_parameters())
         for part, optimizer in self._parts(torch.optim.Optimizer).items():
-            optimized = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            optimized = _optimized(optimizer)
             for entry, value in with_prefix(state.tensors, part).items():
                 key, _, name = entry.partition(".")
                 parameter = parameters[name]
@@ -178,6 +183,11 @@ class Learner(ABC):
         for module in self._parts(nn.Module).values():
             if module is self.model or module.state_dict().keys() == weights.keys():
                 module.load_state_dict(weights)
+
+
+def _optimized(optimizer: torch.optim.Optimizer) -> set[int]:
+    """The ids of the parameters that an optimizer steps."""
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 
 
 # What several learners compute

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from qrl.agents.errors import LearnerError
 from qrl.agents.learners.base import Learner, LearnerState
 from qrl.agents.learners.registry import LearnerRegistration, find_learner
 from qrl.agents.learners.settings import LearnerSettings
+from qrl.common.errors import UserError
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.errors import ContractError
@@ -21,20 +22,31 @@ STEPS = 4
 _LONG, _AVERAGED = 150, 20  # steps within which the loss must fall, and over which it is averaged
 
 Make = Callable[..., Learner]  # by the name of a model
+Check = Callable[[Make, LearnerSettings], None]
 
 
 def check_learner(name: str, **settings: Any) -> None:
     registration = find_learner(name)
-    values = {"batch_size": 64, "min_steps": _LONG, "epochs": 0.01, "lr": 3e-3, **settings}
+    values = {"name": name, "batch_size": 64, "min_steps": _LONG, "epochs": 0.01, "lr": 3e-3, **settings}
     chosen = registration.settings.from_values(values, f"learner {name}")
-    make = _maker(registration, chosen)
+    checks = (_declarations, _settings, _reports, _saving, _reproducible, _resume, _learning, _models)
+    _run(name, checks, _maker(registration, chosen), chosen)
+
+
+def quick_check(learner: Learner, settings: LearnerSettings) -> None:
+    """Step a learner, which is then of no further use, and refuse one that cannot report or be saved."""
+    _run(settings.name, (_reports, _saving), lambda: learner, settings)
+
+
+def _run(name: str, checks: Sequence[Check], make: Make, settings: LearnerSettings) -> None:
     with torch.random.fork_rng(devices=[]):
-        for check in (_declarations, _settings, _reports, _reproducible, _resume, _learning, _models):
+        for check in checks:
             try:
-                check(make, chosen)
+                check(make, settings)
             except Exception as error:
-                reason = str(error) if isinstance(error, ContractError) else f"{type(error).__name__}: {error}"
+                reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
                 title = (check.__doc__ or "").strip().rstrip(".")
+                reason = reason.removeprefix(f"learner {name}: ")
                 raise ContractError(f"learner {name} breaks the contract ({title}): {reason}") from error
 
 
@@ -86,6 +98,13 @@ def _reports(make: Make, settings: LearnerSettings) -> None:
     wrong = {key: value for key, value in logged.items() if not isinstance(value, float) or not math.isfinite(value)}
     _demand(not wrong, f"these are no finite numbers: {wrong}")
     _demand(not learner.step(log=False), "a step that is not logged reports something")
+
+
+def _saving(make: Make, settings: LearnerSettings) -> None:
+    """After a step, its state can be saved."""
+    learner = make()
+    learner.step(log=False)
+    learner.state_dict()
 
 
 def _reproducible(make: Make, settings: LearnerSettings) -> None:

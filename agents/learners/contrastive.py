@@ -1,7 +1,7 @@
 """What contrastive learners share: the symmetric InfoNCE over all pairs of a batch."""
 
 import math
-import os
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from qrl.q_models.base import QModel
 
 _POTENTIAL_WIDTH = 256
 _PROBE = 8  # pairs x pairs whose memory is measured
+_MEMINFO = Path("/proc/meminfo")
 
 
 def info_nce(p: Tensor) -> Tensor:
@@ -103,8 +104,9 @@ def _bytes_per_pair(model: QModel) -> float:
 
 
 def _free_memory() -> int | None:
-    """Bytes of free memory; None where the system does not tell."""
+    """Bytes that can be allocated, including those of the file cache; None where the system does not tell."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
         return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)

@@ -60,7 +60,7 @@ class EachConstraint(nn.Module):
     def __init__(self, settings: QrlSettings, num_transitions: int) -> None:
         super().__init__()
         self.epsilon = settings.epsilon
-        self.raw = nn.Parameter(torch.full((num_transitions,), settings.multiplier))
+        self.raw = nn.Parameter(torch.full((num_transitions,), float(settings.multiplier)))
 
     def optimizer(self, lr: float) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=lr)

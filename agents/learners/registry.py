@@ -105,6 +105,12 @@ def register_learner(name: str, settings: type[LearnerSettings] | None = None) -
                 f'with LearnerSettings from qrl.agents.learners.settings, and @register_learner("{name}", '
                 f"{cls.__name__}Settings)"
             )
+        required = [key for key, field in settings.model_fields.items() if field.is_required()]
+        if required:
+            raise RegistryError(
+                f"learner {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
+                f"learner.name={name} is enough to train"
+            )
         _set_name(settings, name)
         LEARNERS.add(name, LearnerRegistration(name, cls, settings, LEARNERS.origin(cls)))
         return cls

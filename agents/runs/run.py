@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrl.agents.errors import CheckpointError, RunError, TrainingError
+from qrl.agents.learners.registry import find_learner
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
 from qrl.agents.runs.folder import CONFIG, check_folder, make_folder
@@ -121,10 +122,15 @@ class Run:
         values = read_config(str(config))
         # Release 0.1 did not record the command.
         unrecorded = "train-graph" if "graph" in values else "train-agent"
-        made_by = RunRecord(Path(path) / "run.json").read().get("command", unrecorded)
+        facts = RunRecord(Path(path) / "run.json").read()
+        made_by = facts.get("command", unrecorded)
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
-        return cls(path, PROBLEMS[made_by].settings_type.from_values(values, str(config)))
+        try:
+            settings = PROBLEMS[made_by].settings_type.from_values(values, str(config))
+        except RegistryError as error:
+            raise RegistryError(f"{error} (the run's learner came from {facts.get('learner_origin')})") from None
+        return cls(path, settings)
 
     @classmethod
     def resume(cls, path: str | Path, changes: dict[str, Any] | None = None, command: str | None = None) -> "Run":
@@ -335,6 +341,7 @@ class Run:
             "dataset_hash": self.dataset.content_hash,
             "dataset_path": None if dataset is None else relative_path(Path(dataset), self.path),
             "model_origin": find(self.settings.model.name).origin,
+            "learner_origin": find_learner(self.settings.learner.name).origin,
             "num_steps": self.trainer.learner.num_steps,
         }
 

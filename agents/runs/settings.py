@@ -64,7 +64,7 @@ class RunSettings(Settings):
         """The settings of the learner that the values of the group `learner` name."""
         default = cls._default_learner()
         name = values.get("name", default.name)
-        settings = find_settings(str(name))
+        settings = find_settings(name if isinstance(name, str) else default.name)
         if settings.DATA != default.DATA:
             raise ConfigError(
                 f"learner.name: {name} is for {COMMANDS[settings.DATA]}, not for {COMMANDS[default.DATA]}"
@@ -87,13 +87,13 @@ class RunSettings(Settings):
 
     @classmethod
     def explain_unknown(cls, key: str) -> str | None:
-        group, _, name = key.partition(".")
+        group, name, *_ = *key.split("."), ""
         default = cls._default_learner()
         others = owners(name, default.DATA) if group == "learner" else []
         if not others:
             return None
-        own = ", ".join(cls.siblings(key))
-        return f"{key} belongs to {' and '.join(others)}; {default.name} has {own}"
+        own = ", ".join(cls.siblings("learner."))
+        return f"{key} belongs to {', '.join(others)}; {default.name} has {own}"
 
     @property
     @abstractmethod

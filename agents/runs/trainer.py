@@ -1,5 +1,6 @@
 """The learner of a run together with its data: built, scored, saved and restored."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import torch
 
 from qrl.agents.errors import CheckpointError, TrainingError
 from qrl.agents.learners.base import Learner, LearnerState
+from qrl.agents.learners.checks import quick_check
 from qrl.agents.learners.registry import find_learner
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from qrl.agents.runs.model import build_model
@@ -19,6 +21,7 @@ from qrl.agents.scaling import Scaling
 from qrl.agents.tensors import with_prefix
 from qrl.common.errors import UserError
 from qrl.common.seeds import derived_seed
+from qrl.q_models.base import QModel
 from qrl.spec import QModelSpec
 
 
@@ -32,15 +35,24 @@ class Trainer:
 
     @classmethod
     def build(cls, settings: RunSettings, dataset: Any, scaling: Scaling | None = None) -> "Trainer":
-        """A learner at initialization; observations are scaled by `scaling`, or as the settings say."""
+        """A learner at initialization; observations are scaled by `scaling`, or as the settings say.
+
+        A plugin's is checked against the contract.
+        """
         states, num_actions = problem_of(settings).states(dataset)
         model, params = build_model(settings, QModelSpec(states.shape[1], num_actions, settings.learner.discount))
         observations = torch.tensor(states)
         scaling = scaling or Scaling.fit(observations, settings.learner.standardize)
         scaled = scaling(observations).to(settings.device)
         registration = find_learner(settings.learner.name)
-        learner = registration.build(model, scaled, dataset, settings.learner, derived_seed(settings.seed, "batches"))
-        return cls(settings, dataset, params, learner, scaling)
+        seed = derived_seed(settings.seed, "batches")
+
+        def build(model: QModel) -> Learner:
+            return registration.build(model, scaled, dataset, settings.learner, seed)
+
+        if registration.origin != "qrl":
+            quick_check(build(copy.deepcopy(model)), settings.learner)
+        return cls(settings, dataset, params, build(model), scaling)
 
     @classmethod
     def warm_start(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":

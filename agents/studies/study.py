@@ -255,7 +255,22 @@ class Study:
         name, times = Counter(run.name for run in runs).most_common(1)[0]
         if times > 1:
             raise ConfigError(f"study {self.name}: {times} runs would be called {name}; rename a family or a world")
+        self._check_metrics(runs)
         return runs
+
+    def _check_metrics(self, runs: list[PlannedRun]) -> None:
+        """Refuse claims about the distances of families whose learners teach none."""
+        kind = self.settings.kind
+        learners = {run.family: run.settings.learner for run in runs if run.settings.learner.LEARNS == "scores"}
+        for claim in self.settings.claims:
+            metric = claim.metric or kind.ranking
+            for family in learners.keys() & {*claim.more, *claim.than}:
+                if kind.metrics[metric].needs_distances:
+                    raise ConfigError(
+                        f"study {self.name}, claim {claim.text!r}: the family {family} has no {metric}, because its "
+                        f"learner {learners[family].name} teaches scores of actions, not distances; choose another "
+                        "metric or family"
+                    )
 
     def _plan(self) -> Iterator[PlannedRun]:
         settings = self.settings

@@ -148,11 +148,11 @@ def _reason(module: str, error: Exception) -> str:
 def _loading(origin: str) -> Iterator[None]:
     """Set the origin of what is registered inside; if loading fails, forget all of it."""
     global _origin
-    _origin = origin
+    before, _origin = _origin, origin  # a plugin may load others
     try:
         with ExitStack() as stack:
             for registry in _registries:
                 stack.enter_context(registry.restored())
             yield
     finally:
-        _origin = None
+        _origin = before

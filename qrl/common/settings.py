@@ -47,7 +47,11 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as invalid:
-            raise error(f"{source}: {_explain(cls.of_values(values), invalid)}") from None
+            try:
+                problems = _explain(cls.of_values(values), invalid)
+            except UserError as undecided:  # the value that decides which keys there are is itself wrong
+                raise type(undecided)(f"{source}: {undecided}") from None
+            raise error(f"{source}: {problems}") from None
 
     @classmethod
     def of_values(cls, values: Mapping[str, Any]) -> type[Self]:

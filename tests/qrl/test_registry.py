@@ -1,5 +1,5 @@
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 import qrl.heads
 from qrl import QModelSpec, list_q_models, make_q_model, register_head, register_q_model, registry
 from qrl.common.errors import ConfigError, RegistryError
-from qrl.common.plugins import load_plugin
 from qrl.errors import ContractError, ShapeError
 from qrl.heads import IQE, Head
 from qrl.q_models import QModel
@@ -18,11 +17,7 @@ from qrl.q_models import QModel
 SPEC = QModelSpec(observation_dim=3, num_actions=2, discount=0.9)
 
 
-@pytest.fixture(autouse=True)
-def _forgotten(restored_registry: None) -> Iterator[None]:
-    yield
-    for name in ("good_plugin", "bad_plugin", "greedy_plugin"):
-        sys.modules.pop(name, None)
+pytestmark = pytest.mark.usefixtures("restored_registry")
 
 
 class Mine(Head):
@@ -271,55 +266,6 @@ def test_open_signatures_are_refused() -> None:
     register_q_model("open")(Open)
     with pytest.raises(ConfigError, match="name its parameters one by one"):
         make_q_model("open", SPEC)
-
-
-PLUGIN = """
-from qrl import register_q_model
-from qrl.q_models import QModel
-
-@register_q_model("from-a-file")
-class FromAFile(QModel):
-    pass
-"""
-
-
-def test_plugin_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "good_plugin.py").write_text(PLUGIN)
-    load_plugin("good_plugin")
-    assert registry.find("from-a-file").origin == "good_plugin"
-
-
-def test_a_plugin_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "bad_plugin.py").write_text(PLUGIN + "\nraise OSError('no licence')\n")
-    with pytest.raises(RegistryError, match="the plugin bad_plugin could not be loaded: OSError: no licence"):
-        load_plugin("bad_plugin")
-    assert "from-a-file" not in list_q_models()
-
-
-def test_plugins_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RegistryError, match="plugin absent_plugin could not be loaded: there is no such module; run"):
-        load_plugin("absent_plugin")
-    (tmp_path / "my_model.py").write_text("")
-    with pytest.raises(RegistryError, match=r"there is no such module \(did you mean 'my_model'\?\)"):
-        load_plugin("my_modle")
-
-
-def test_plugins_whose_imports_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "greedy_plugin.py").write_text("import a_missing_package")
-    with pytest.raises(RegistryError, match="ModuleNotFoundError: No module named 'a_missing_package'"):
-        load_plugin("greedy_plugin")
-
-
-@pytest.mark.parametrize(
-    ("path", "advice"), [("my_q.py", "--plugin my_q$"), ("models/my_q.py", "--plugin my_q, with models on PYTHONPATH$")]
-)
-def test_plugins_given_as_files(path: str, advice: str) -> None:
-    with pytest.raises(RegistryError, match=f"the plugin {path} is a file; name the module: {advice}"):
-        load_plugin(path)
 
 
 def test_discount_reaches_heads_that_ask_for_it() -> None:

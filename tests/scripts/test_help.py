@@ -36,18 +36,52 @@ def keys_of(script: str) -> list[str]:
     return keys.get(script, [])
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_help_is_light_and_complete(script: str) -> None:
+def light_help(script: str, *arguments: str) -> str:
+    """The output of --help, which imports nothing heavy."""
     program = (
         f"import sys; from qrl.scripts.{script} import main\n"
-        "try: main(['--help'])\n"
+        f"try: main({['--help', *arguments]!r})\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"torch", "minigrid", "matplotlib", "minari"} & set(run.stderr.split())
-    assert run.stdout.startswith(f"usage: {script.replace('_', '-')} ")
+    return run.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_is_light_and_complete(script: str) -> None:
+    text = light_help(script)
+    assert text.startswith(f"usage: {script.replace('_', '-')} ")
     for key in keys_of(script):
-        assert f"\n  {key} " in run.stdout
+        assert f"\n  {key} " in text
+
+
+def indented(text: str) -> list[str]:
+    """The keys, among other things that --help explains."""
+    return first_words("\n".join(line for line in text.splitlines() if line.startswith("  ")))
+
+
+def test_help_lists_the_keys_of_the_chosen_learner(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("learner: {name: qrl}\n")
+    for choice in (["learner.name=qrl"], ["--config", str(config)], [f"--config={config}", "--force", "seed=3"]):
+        keys = indented(light_help("train_agent", *choice))
+        assert {"learner.name", "learner.lr", "learner.epsilon", "model.name", "success_rate"} <= set(keys)
+        assert "learner.polyak" not in keys
+        assert keys.count("learner.name") == 1
+    overridden = indented(light_help("train_agent", "--config", str(config), "learner.name=iql"))
+    assert "learner.expectile" in overridden
+    assert "learner.epsilon" not in overridden
+
+
+def test_help_answers_whatever_else_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    from qrl.scripts.train_agent import main
+
+    for mistake in (["learner.name=nothing"], ["--config", "nowhere.yaml"], ["learner=3"], ["--config"]):
+        with pytest.raises(SystemExit) as exit_:
+            main(["--help", *mistake])
+        assert exit_.value.code == 0
+        assert "\n  learner.polyak " in capsys.readouterr().out
 
 
 def test_nested_keys_are_listed() -> None:

@@ -94,15 +94,15 @@ def test_signal_handlers_are_restored() -> None:
 
 
 def resume_arguments(*overrides: str, **options: Any) -> Namespace:
-    return Namespace(
-        **{"force": False, "dry_run": False, "init": None, "config": None, "overrides": list(overrides)} | options
-    )
+    defaults = {"resume": None, "force": False, "dry_run": False, "init": None, "config": None}
+    return Namespace(**defaults | {"overrides": list(overrides)} | options)
 
 
-def test_changes_hold_only_what_was_given() -> None:
-    assert _training._changes(PROBLEM, resume_arguments()) == {}
-    changes = _training._changes(PROBLEM, resume_arguments("dataset=/data/d.npz", "learner.min_steps=9"))
-    assert changes == {"dataset": "/data/d.npz", "learner": {"min_steps": 9}}
+def test_changes_hold_only_what_was_given(trained: Path) -> None:
+    assert _training._changes(PROBLEM, resume_arguments(resume=trained)) == {}
+    arguments = resume_arguments("dataset=/data/d.npz", "learner.min_steps=9", resume=trained)
+    changes = _training._changes(PROBLEM, arguments)
+    assert changes == {"dataset": "/data/d.npz", "learner": {"name": "mbold", "min_steps": 9}}
 
 
 @pytest.mark.parametrize("option", [{"force": True}, {"dry_run": True}, {"init": "other"}])

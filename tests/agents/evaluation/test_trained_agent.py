@@ -13,13 +13,14 @@ from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.runs.run import Run
 from qrl.envs.errors import DatasetError
-from tests.agents.worlds import corridor, graph_settings
+from tests.agents.worlds import corridor, graph_settings, small_settings
 
 
 def test_what_is_opened(trained: Path) -> None:
     opened = TrainedAgent.open(trained, seed=4)
     assert (opened.name, opened.notices, opened.agent.seed) == ("iqe", [], 4)
-    assert opened.origin == {"run": str(trained), "model": "iqe-maxmean", "step": 300, "complete": True}
+    origin = {"run": str(trained), "model": "iqe-maxmean", "learner": "mbold", "step": 300, "complete": True}
+    assert opened.origin == origin
     observations = opened.dataset.observations
     np.testing.assert_array_equal(
         opened.agent.all_steps_to_goal(observations), qrl.load(trained).all_steps_to_goal(observations)
@@ -36,6 +37,16 @@ def test_notices(trained: Path, tmp_path: Path) -> None:
     other.save(run / "dataset.npz")
     with pytest.raises(DatasetError, match=r"dataset\.npz has changed since .*iqe was trained on it"):
         TrainedAgent.open(run)
+
+
+def test_an_agent_without_distances_is_noticed(tmp_path: Path) -> None:
+    Run.start(small_settings(tmp_path / "cloned", learner={"name": "gcbc"}))
+    incomplete, notice = TrainedAgent.open(tmp_path / "cloned").notices
+    assert "not complete" in incomplete
+    assert notice == (
+        f"{tmp_path / 'cloned'} was trained by gcbc, which teaches scores of actions: it has no distances to compare "
+        "with exact ones"
+    )
 
 
 def test_graphs_have_no_agents(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import qrl
+from qrl.agents.errors import LearnerError
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import TablePolicy
 from qrl.agents.runs.run import Run
@@ -55,6 +56,29 @@ def test_it_acts_as_its_policy_table_says(agent: Agent, observations: np.ndarray
                 assert agent.act(observations[state], observations[goal]) == table[state, goal]
                 compared += 1
     assert compared > 50
+
+
+def test_the_scores_of_actions_are_minus_the_steps(agent: Agent, observations: np.ndarray) -> None:
+    scores = agent.action_scores(observations[:3, None], observations[None, :4])
+    np.testing.assert_array_equal(scores, -agent.steps_to_goal(observations[:3, None], observations[None, :4]))
+
+
+def test_an_agent_that_only_scores_actions(agent: Agent, observations: np.ndarray) -> None:
+    """Its scores are log-probabilities, and its model's outputs are no distances."""
+    policy = Agent(agent.model, agent.scaling, agent.seed, learns="scores")
+    steps = agent.steps_to_goal(observations[3], observations[9]).astype(float)
+    expected = -steps - np.log(np.exp(-steps).sum())
+    np.testing.assert_allclose(policy.action_scores(observations[3], observations[9]), expected, rtol=1e-5)
+    for goal in range(5, 50, 9):
+        action = policy.act(observations[0], observations[goal])
+        assert action == agent.act(observations[0], observations[goal])
+        assert action == policy.action_scores(observations[0], observations[goal]).argmax()
+    for query in (policy.distance, policy.steps_to_goal):
+        with pytest.raises(LearnerError, match="teaches scores of actions, not distances; ask for action_scores"):
+            query(observations[0], observations[1])
+    with pytest.raises(LearnerError, match="not distances"):
+        policy.all_steps_to_goal(observations)
+    np.testing.assert_array_equal(policy.all_costs(observations), agent.all_steps_to_goal(observations))
 
 
 def test_lists_are_accepted(agent: Agent, observations: np.ndarray) -> None:

@@ -238,3 +238,17 @@ def test_a_warm_start_from_other_observations_is_refused(tmp_path: Path) -> None
     with pytest.raises(CheckpointError, match=r"holds another model: observation_dim was 8, now 18"):
         Run.start(small_settings(tmp_path / "run"), init=tmp_path / "other")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("first", "second"), [("mbold", "qrl"), ("gcbc", "iql"), ("tmd", "mbold"), ("iql", "cmd")])
+def test_the_weights_of_one_learner_start_another(first: str, second: str, tmp_path: Path) -> None:
+    run_to_end(small_settings(tmp_path / "first", learner={"name": first}))
+    run = Run.start(small_settings(tmp_path / "second", seed=3, learner={"name": second}), init=tmp_path / "first")
+    weights, initial = (load_file(tmp_path / name / "checkpoint.safetensors") for name in ("first", "second"))
+    copies = {"iql": ("model", "target", "value"), "mbold": ("model", "target")}.get(second, ("model",))
+    keys = [key.removeprefix("model.") for key in weights if key.startswith("model.")]
+    assert keys
+    for module in copies:
+        assert all(torch.equal(initial[f"{module}.{key}"], weights[f"model.{key}"]) for key in keys)
+    assert not any(key.startswith("optimizer.") for key in initial)
+    assert finish(run)[-1]["step"] == 20

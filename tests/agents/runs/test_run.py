@@ -1,6 +1,7 @@
 """Runs from start to end: what they leave on disk, and bit-exact resuming."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,9 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from qrl import list_learners
 from qrl.agents.errors import RunError
+from qrl.agents.learners.registry import find_settings
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.common.settings import read_config
@@ -36,7 +39,7 @@ def test_a_run_writes_all_its_files(tmp_path: Path) -> None:
     assert facts["dataset_path"] is None
     assert facts["num_steps"] == 20
     assert facts["versions"]["torch"] == torch.__version__
-    assert facts["model_origin"] == "qrl"
+    assert (facts["model_origin"], facts["learner_origin"]) == ("qrl", "qrl")
     run = Run.open(path)
     assert run.settings == small_settings(path)
     assert run.num_steps == 20
@@ -133,6 +136,38 @@ def test_resume_after_sigkill(tmp_path: Path) -> None:
     events = EventAccumulator(str(killed / "tensorboard"), purge_orphaned_data=True).Reload()
     steps = [event.step for event in events.Scalars("loss")]
     assert steps == sorted(set(steps))
+
+
+KILLED = """
+import os, signal, sys
+from qrl.agents.runs.run import Run
+runs = [Run.resume(path) for path in sys.argv[1:]]
+loops = [run.train() for run in runs]
+for _ in range(4):
+    rows = [next(loop) for loop in loops]
+assert {row["step"] for row in rows} == {10}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_every_learner_resumes_after_sigkill(tmp_path: Path) -> None:
+    """All of them are trained in turn by one process, which is killed while each is halfway."""
+    cases: dict[str, dict[str, Any]] = {name: {"name": name} for name in list_learners()}
+    cases["mbold-options"] = {"name": "mbold", "goals": {"balanced": 0.5}, "bound": "graph", "loss": "huber"}
+    cases["qrl-each"] = {"name": "qrl", "constraint": "each"}
+    killed = tmp_path / "killed"
+    for case, learner in cases.items():
+        make_settings = graph_settings if find_settings(learner["name"]).DATA == "graph" else small_settings
+        run_to_end(make_settings(tmp_path / case, learner=learner))
+        Run.start(make_settings(killed / case, learner=learner))
+    command = [sys.executable, "-c", KILLED, *(str(killed / case) for case in cases)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    for case in cases:
+        assert load_checkpoint(killed / case / "checkpoint.safetensors")[0].step == 5
+        finish(Run.resume(killed / case))
+        assert checkpoint_bytes(killed / case) == checkpoint_bytes(tmp_path / case), case
+        assert logged_rows(killed / case) == logged_rows(tmp_path / case), case
 
 
 def test_a_run_can_be_moved_and_resumed_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """What a study plans, and what it refuses."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from qrl.agents.learners.settings import MboldSettings
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
 from qrl.agents.studies.study import Study, StudySettings
-from qrl.common.errors import ConfigError
+from qrl.common.errors import ConfigError, UserError
 
 VALUES: dict[str, Any] = {
     "config": "quick",
@@ -105,6 +107,14 @@ def test_worlds_and_graphs() -> None:
         ({"settings": {"collector": {"seed": 3}}}, "collector.seed is set by the grid"),
         ({"settings": {"model.name": "mrn"}}, "model.name is set by the grid"),
         ({"config": "quik"}, "did you mean 'quick'"),
+        (
+            {"families": {"dot": {"settings": {"learner.name": "gbcb"}}}},
+            "study test, families.dot: unknown learner 'gbcb'",
+        ),
+        (
+            {"families": {"dot": {"settings": {"learner.epsilon": 1}}}},
+            "study test, families.dot: learner.epsilon belongs to qrl; mbold has",
+        ),
         ({"axis": {"collector.trajectories": [0]}}, "collector.trajectories"),
         ({"claims": [{"text": "c", "more": ["iqe-maxmen"], "than": ["regularised"]}]}, "did you mean 'iqe-maxmean'"),
         (
@@ -118,8 +128,51 @@ def test_worlds_and_graphs() -> None:
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(UserError, match=message):
         assert study(**changes).runs
+
+
+CLONING = {"iqe-maxmean": {}, "cloned": {"model": "dot", "settings": {"learner.name": "gcbc"}}}
+
+
+@pytest.mark.parametrize("metric", ["absolute_error", "spearman", "triangle_violations"])
+@pytest.mark.parametrize(("more", "than"), [("iqe-maxmean", "cloned"), ("cloned", "iqe-maxmean")])
+def test_claims_about_the_distances_of_a_learner_that_teaches_none(metric: str, more: str, than: str) -> None:
+    claims = [{"text": "far", "more": [more], "than": [than], "metric": metric}]
+    message = (
+        f"^study test, claim 'far': the family cloned has no {metric}, because its learner gcbc teaches scores of "
+        "actions, not distances; choose another metric or family$"
+    )
+    with pytest.raises(ConfigError, match=message):
+        assert study(families=CLONING, claims=claims).runs
+
+
+def test_other_claims_about_such_a_learner() -> None:
+    names = ["iqe-maxmean", "cloned"]
+    claims: list[dict[str, Any]] = [
+        {"text": "by default", "more": names[:1], "than": names[1:]},
+        {"text": "success", "more": names[:1], "than": names[1:], "metric": "ranking_accuracy"},
+        {"text": "distances of another family", "more": names[:1], "than": names[:1], "metric": "absolute_error"},
+    ]
+    assert study(families=CLONING, claims=claims).runs
+
+
+def test_a_grid_of_learners() -> None:
+    families = {"iqe-maxmean": {"grid": {"learner.name": ["mbold", "gcbc"]}}}
+    assert {run.settings.learner.name for run in study(families=families).runs} == {"mbold", "gcbc"}
+    claims = [{"text": "far", "more": ["iqe-maxmean"], "than": ["iqe-maxmean"], "metric": "signed_error"}]
+    with pytest.raises(ConfigError, match="the family iqe-maxmean has no signed_error, because its learner gcbc"):
+        assert study(families=families, claims=claims).runs
+
+
+def test_planning_needs_no_torch() -> None:
+    program = (
+        "import sys; from qrl.agents.studies.study import Study, StudySettings\n"
+        f"assert Study('test', StudySettings.from_values({VALUES | {'families': CLONING}!r}, 'test')).runs\n"
+        "assert 'torch' not in sys.modules"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_two_runs_of_one_name() -> None:
