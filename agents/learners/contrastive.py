@@ -1,7 +1,8 @@
 """What contrastive learners share: the symmetric InfoNCE over all pairs of a batch."""
 
 import math
-import os
+import re
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -45,7 +46,7 @@ class ContrastiveLearner(Learner):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed % 2**63)
             potential = MLP(spec.observation_dim, (_POTENTIAL_WIDTH,), spec.num_actions, batch_norm=False)
-        self.potential = potential.to(observations.device)
+        self.potential = potential.to(observations)
         self.optimizer.add_param_group({"params": list(self.potential.parameters())})
 
     def energies(self, distances: Tensor, batch: Batch) -> Tensor:
@@ -103,8 +104,10 @@ def _bytes_per_pair(model: QModel) -> float:
 
 
 def _free_memory() -> int | None:
-    """Bytes of free memory; None where the system does not tell."""
+    """Bytes of memory that a process can get, including cached files; None where the system does not tell."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
+        table = Path("/proc/meminfo").read_text()
+    except OSError:
         return None
+    available = re.search(r"^MemAvailable: *(\d+) kB$", table, re.MULTILINE)
+    return 1024 * int(available[1]) if available else None
