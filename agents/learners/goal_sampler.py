@@ -108,11 +108,18 @@ class GoalSampler(Sampler):
         return states, actions, next_states
 
     def sample_constraints(self, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Distinct transitions, drawn uniformly: their ids, states, actions and next states, and random actions."""
+        """Distinct transitions, drawn uniformly: their ids, states, actions and next states, and random actions there.
+
+        Where a transition leads back to its own state, these are other actions than its own, if there are any: from a
+        pair to itself it is 0 steps.
+        """
         ids = self.rng.integers(len(self.distinct[0]), size=size)
+        states, actions, next_states = (part[ids] for part in self.distinct)
         any_action = self.rng.integers(self.num_actions, size=size)
-        states, actions, next_states = (torch.from_numpy(part[ids]) for part in self.distinct)
-        return torch.from_numpy(ids), states, actions, next_states, torch.from_numpy(any_action)
+        other_action = (actions + 1 + self.rng.integers(max(self.num_actions - 1, 1), size=size)) % self.num_actions
+        next_actions = np.where(states == next_states, other_action, any_action)
+        as_tensor = torch.from_numpy
+        return as_tensor(ids), as_tensor(states), as_tensor(actions), as_tensor(next_states), as_tensor(next_actions)
 
     def sample_any_pairs(self, size: int) -> tuple[Tensor, Tensor]:
         """States of the data, uniform over the distinct ones, with any actions, also ones that were never tried."""

@@ -112,8 +112,6 @@ class QrlLearner(Learner):
         sources, goals = torch.cat([s_at, x_at]), torch.cat([following_at, y_at])
         distances = self.model.distance_at(rows, sources, torch.cat([a, x[1]]), goals, torch.cat([b, y[1]]))
         local, random = distances.tensor_split([len(s)])
-        apart = (s != following) | (a != b)  # from a pair to itself d is 0, whatever the constraint
-        local, transitions = local[apart], transitions[apart]
         push = F.softplus(settings.offset - random, beta=1 / settings.softness).mean()
         primal, dual = self.constraint(local, transitions)
         # The dual term has a gradient for the multipliers only, and no value.

@@ -110,8 +110,7 @@ def qrl_loss(learner: QrlLearner) -> Tensor:
     for i in range(settings.batch_size):
         d = model.distance(from_rows[i], x_actions[i], to_rows[i], y_actions[i])
         pushes.append(settings.softness * torch.log(1 + torch.exp((settings.offset - d) / settings.softness)))
-        if s[i] == following[i] and a[i] == b[i]:
-            continue
+        assert s[i] != following[i] or a[i] != b[i]
         excess = (model.distance(before[i], a[i], after[i], b[i]) - 1).clamp(min=0)
         excesses.append(excess)
         if settings.constraint == "each":

@@ -157,6 +157,15 @@ def test_constraints_are_distinct_transitions_with_any_actions() -> None:
     assert_uniform(rows_of(ids, states, actions, next_states, any_actions), every)
 
 
+def test_constraints_that_stay_lead_to_other_actions() -> None:
+    stay = Dataset.from_arrays(np.zeros((2, 1)), [1], [1], num_actions=3)
+    *_, next_actions = GoalSampler(stay, GoalSettings(), seed=0).sample_constraints(2000)
+    assert_uniform(rows_of(next_actions), [(0,), (2,)])
+    only_action = Dataset.from_arrays(np.zeros((2, 1)), [0], [1], num_actions=1)
+    *_, next_actions = GoalSampler(only_action, GoalSettings(), seed=0).sample_constraints(10)
+    assert not next_actions.any()
+
+
 def test_any_pairs_are_uniform_over_visited_states_and_all_actions() -> None:
     assert_uniform(
         rows_of(*GoalSampler(REPEATED, GoalSettings(), seed=0).sample_any_pairs(6000)),
