@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import collection, heads, scaling, sweep, training_step
+from benchmarks import collection, heads, learners, scaling, sweep, training_step
 from benchmarks.measure import matrix_rate
 from qrl.common.files import atomic_write
 
@@ -40,6 +40,7 @@ def main() -> None:
     print("\n\n".join(sections), flush=True)
     parts: list[Callable[[], str]] = [
         training_step.main,
+        learners.main,
         heads.main,
         collection.main,
         sweep.main,

@@ -19,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.errors import RunError
+    from qrl.agents.studies.curves import write_curves
     from qrl.agents.studies.findings import Findings
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.report import markdown, write_report
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
         check_columns(study, folder.results)
         write_rows(rows, study.settings.kind.metrics, folder.results)
+        write_curves(study, folder)
     elif saved:
         rows = matched(study, saved)
     else:

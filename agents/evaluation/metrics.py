@@ -212,7 +212,7 @@ METRICS = [
                lambda pairs: _mean(pairs.estimate), 1, True),
         Metric("beyond", "    longer than every exact distance", "fraction estimated longer than every exact distance",
                lambda pairs: _mean(pairs.estimate > pairs.longest), 3, True),
-    ]),
+    ], columns={"mean_estimate": "unreachable_estimate", "beyond": "unreachable_beyond"}),
     Metric("axioms.triangle_violations", "triangle violations",
            "fraction of random triples with d(x,z) > d(x,y) + d(y,z) + 0.001: 0 for a quasimetric by construction",
            _axiom("triangle_violations"), 4, False, "triangle_violations", headline=True),

@@ -1,7 +1,7 @@
 """Contrastive metric distillation: the successor distance of the data, by telling futures from other goals.
 
-With x_i = (s, a), y_i a pair that follows it on its trajectory after a geometric number of steps, and a learned
-potential c of the goal:
+With x_i = (s, a), y_i the pair a geometric number of steps later on its trajectory, from 0 on, and a learned potential
+c of the goal:
 
     p_ij = -log(gamma) d(x_i, y_j) - c(y_j)
     loss = mean_i p_ii + 1/2 mean_i [logsumexp_j(-p_ij) + logsumexp_j(-p_ji)]

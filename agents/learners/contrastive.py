@@ -46,7 +46,7 @@ class ContrastiveLearner(Learner):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed % 2**63)
             potential = MLP(spec.observation_dim, (_POTENTIAL_WIDTH,), spec.num_actions, batch_norm=False)
-        self.potential = potential.to(observations.device)
+        self.potential = potential.to(observations)
         self.optimizer.add_param_group({"params": list(self.potential.parameters())})
 
     def energies(self, distances: Tensor, batch: Batch) -> Tensor:

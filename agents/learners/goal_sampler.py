@@ -77,9 +77,9 @@ class GoalSampler(Sampler):
         ]
 
     def _sample_balanced(self, size: int) -> list[NDArray[np.generic]]:
-        """Uniform over the distinct transitions; goals as in `_sample`, but random ones uniform over distinct pairs.
+        """Uniform over the distinct transitions; goals that are not current are uniform over the distinct pairs.
 
-        A distinct transition is on no one trajectory: the goal "later on the same trajectory" is the state after it.
+        A distinct transition is on no one trajectory: of what is later on it, only the state after it is a goal.
         """
         assert self._balanced_rng is not None
         rng, (states, actions, next_states) = self._balanced_rng, self.distinct

@@ -21,11 +21,16 @@ from qrl.q_models.base import QModel
 
 def mad_terms(distance: Tensor, steps: Tensor, random: Tensor, settings: MadSettings) -> tuple[Tensor, Tensor, Tensor]:
     """The three terms without weights, for `distance` and hindsight `steps`, and distances of `random` pairs."""
-    hindsight = (distance / steps - 1).square().mean()
+    hindsight = _mean((distance / steps - 1).square())
     push = F.relu(1 - random / settings.max_distance).square().mean()
-    near = (steps <= settings.bound_steps).to(distance.dtype)
-    bound = (near * F.relu(distance - steps).square()).sum() / near.sum().clamp_min(1)
+    near = steps <= settings.bound_steps
+    bound = _mean(F.relu(distance - steps)[near].square())
     return hindsight, push, bound
+
+
+def _mean(values: Tensor) -> Tensor:
+    """The mean; 0 of no values, as where no goal of the batch is later on its trajectory."""
+    return values.sum() / max(len(values), 1)
 
 
 @register_learner("mad", MadSettings)
@@ -57,5 +62,5 @@ class MadLearner(Learner):
         terms = mad_terms(distance[ahead], batch.hindsight[ahead], random, settings)
         weights = (settings.hindsight_weight, settings.push_weight, settings.bound_weight)
         value = sum((weight * term for weight, term in zip(weights, terms, strict=True)), torch.zeros_like(terms[0]))
-        reports = (*terms, distance[ahead].detach(), random.detach())
+        reports = (*terms, _mean(distance[ahead].detach()), random.detach())
         return Loss(value, dict(zip(self.reports, reports, strict=True)))

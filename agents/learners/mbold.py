@@ -112,7 +112,7 @@ def mbold_loss(
 def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettings) -> Tensor:
     if settings.loss == "mse":
         return F.mse_loss(predicted, y)
-    least = discount**settings.max_distance
+    least = max(discount**settings.max_distance, torch.finfo(predicted.dtype).tiny)  # of D; its log is finite
     distance, target = (value.clamp_min(least).log() / math.log(discount) for value in (predicted, y))
     return F.smooth_l1_loss(distance, target)
 

@@ -3,7 +3,8 @@
     min over d, max over lambda >= 0:   E softplus(o - d(x, x')) + lambda (E e(t)^2 - epsilon^2)
 
 with softplus(z) = softness log(1 + exp(z / softness)), x and x' random state-action pairs, also ones that were never
-tried, and the excess e(t) = (d((s, a), (s', b)) - 1)^+ of an observed transition t = (s, a, s') and a random action b.
+tried, and the excess e(t) = (d((s, a), (s', b)) - 1)^+ of an observed transition t = (s, a, s') and a random action b
+with (s', b) != (s, a).
 In a deterministic world d* costs exactly 1 there, and by the triangle inequality d <= d* wherever the data leads: the
 largest d within the constraints is d*. What no constraint holds down is pushed up to the offset o.
 
@@ -35,7 +36,8 @@ class MeanConstraint(nn.Module):
     def __init__(self, settings: QrlSettings) -> None:
         super().__init__()
         self.epsilon = settings.epsilon
-        self.raw = nn.Parameter(torch.tensor(math.log(math.expm1(settings.multiplier))))
+        # The inverse of softplus; log(expm1(multiplier)) would overflow.
+        self.raw = nn.Parameter(torch.tensor(settings.multiplier + math.log(-math.expm1(-settings.multiplier))))
 
     def optimizer(self, lr: float) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=lr)
@@ -110,6 +112,8 @@ class QrlLearner(Learner):
         sources, goals = torch.cat([s_at, x_at]), torch.cat([following_at, y_at])
         distances = self.model.distance_at(rows, sources, torch.cat([a, x[1]]), goals, torch.cat([b, y[1]]))
         local, random = distances.tensor_split([len(s)])
+        apart = (s != following) | (a != b)  # from a pair to itself d is 0, whatever the constraint
+        local, transitions = local[apart], transitions[apart]
         push = F.softplus(settings.offset - random, beta=1 / settings.softness).mean()
         primal, dual = self.constraint(local, transitions)
         # The dual term has a gradient for the multipliers only, and no value.

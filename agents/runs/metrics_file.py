@@ -51,14 +51,24 @@ class MetricsFile:
 
     def seconds(self) -> float:
         """The time of all logged training steps."""
-        last_step, total = 0, 0.0
+        times = [seconds for _, seconds in self._timed()]
+        return times[-1] if times else 0.0
+
+    def evaluations(self, metric: str) -> list[dict[str, Any]]:
+        """The rows that have a value of this metric, with the seconds of the training steps up to each."""
+        return [{**row, "seconds": f"{seconds:.2f}"} for row, seconds in self._timed() if row.get(metric)]
+
+    def _timed(self) -> list[tuple[dict[str, Any], float]]:
+        """Every row with the seconds of the training steps up to it."""
+        last_step, total, rows = 0, 0.0, []
         try:
             for row in self._read():
                 total += (int(row["step"]) - last_step) / float(row["steps_per_second"])
                 last_step = int(row["step"])
+                rows.append((row, total))
         except (ValueError, KeyError, TypeError, ZeroDivisionError):
             raise FileError(f"{self.path} is damaged") from None
-        return total
+        return rows
 
     def _read(self) -> list[dict[str, Any]]:
         return list(csv.DictReader(io.StringIO(read_text(self.path, max_bytes=2**30))))

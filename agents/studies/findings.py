@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.studies.selection import select
 from qrl.agents.studies.statistics import (
     Interval,
     Values,
@@ -79,29 +80,15 @@ class Findings:
         self._index: dict[tuple[str, str, Condition, str], list[RunRow]] = {}
         for row in rows:
             self._index.setdefault((row.family, row.choice, row.condition, row.purpose), []).append(row)
-        self.untuned: list[str] = []  # families none of whose configurations has all its tuning runs
-        self.selected = {name: self._select(name) for name in study.settings.families}
+        chosen = select(study, rows)
+        # Families none of whose configurations has all its tuning runs; the first one is shown.
+        self.untuned = [name for name, configuration in chosen.items() if configuration is None]
+        first = {name: next(iter(family.configurations)) for name, family in study.settings.families.items()}
+        self.selected = {name: first[name] if found is None else found for name, found in chosen.items()}
 
     @property
     def references(self) -> list[str]:
         return [name for name in REFERENCES if any(row.family == name for row in self.rows)]
-
-    def _select(self, family: str) -> str:
-        """The configuration with the best mean on the tuning seeds; those with an incomplete run come last."""
-        configurations = list(self.study.settings.families[family].configurations)
-        sign = 1 if self.kind.higher_is_better else -1
-        means = []
-        for configuration in configurations:
-            rows = [
-                row for condition in self.conditions for row in self._group(family, configuration, condition, "tuning")
-            ]
-            scores = [row.scores.get(self.kind.ranking) for row in rows]
-            known = [score for score in scores if score is not None]
-            complete = bool(scores) and len(known) == len(scores)
-            means.append(sign * sum(known) / len(known) if complete else -math.inf)
-        if len(configurations) > 1 and max(means) == -math.inf:
-            self.untuned.append(family)
-        return configurations[int(np.argmax(means))]
 
     def _group(
         self, family: str, configuration: str, condition: Condition, purpose: str = "evaluation"

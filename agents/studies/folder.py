@@ -22,6 +22,7 @@ class StudyFolder:
         self.path = Path(path)
         self.study = self.path / "study.yaml"
         self.results = self.path / "results.csv"
+        self.curves = self.path / "curves.csv"
 
     def check(self, study: Study) -> None:
         """Refuse a folder that holds anything but results of the same study."""

@@ -133,8 +133,12 @@ def condition_table(findings: Findings, condition: Condition, groups: list[Group
     """Families from best to worst, then those without results and the references."""
     kind, metric = findings.kind, findings.kind.ranking
     digits = kind.metrics[metric].digits
-    others = {name: other for name, other in kind.headline.items() if name != metric}
     rows = [group for group in groups if group.condition == condition]
+    others = {
+        name: other
+        for name, other in kind.headline.items()
+        if name != metric and any(name in group.means for group in rows)  # results of earlier releases lack some
+    }
     ranked = [group for group in rows if group.selected and group.complete]
     ranked.sort(key=lambda group: group.means.get(metric, 0), reverse=kind.higher_is_better)
     unranked = [group for group in rows if (group.selected and not group.complete) or group.family in REFERENCES]

@@ -104,6 +104,12 @@ class StudySettings(Settings):
     tuning_seeds: list[int] = Field(
         [], description="seeds used only to select the hyperparameter configuration of each family"
     )
+    tuning_values: list[int | float] | None = Field(
+        None, description="values of the axis at which configurations are tuned; by default all"
+    )
+    evaluate: Literal["all", "selected"] = Field(
+        "all", description="configurations that run on the seeds: all, or only the one selected on the tuning seeds"
+    )
     claims: list[Claim] = Field(
         [], description="claims that the report tests: text, more, than, metric, worlds, at, than_at, margin, each"
     )
@@ -138,6 +144,9 @@ class StudySettings(Settings):
                 raise ValueError(f"{key}: {values} has a value twice")
         for name in self.worlds:
             _check_name("worlds", name)
+        unknown = [value for value in self.tuning_values or [] if value not in self.values]
+        if unknown or self.tuning_values == []:
+            raise ValueError(f"tuning_values: must be some of the values of the axis, {self.values}")
         shared = sorted(set(self.seeds) & set(self.tuning_seeds))
         if shared:
             raise ValueError(f"seeds and tuning_seeds must differ, but both have {shared}")
@@ -270,7 +279,7 @@ class Study:
             world_values = merge(self.base, self._changes(f"worlds.{world}", settings.worlds.get(world, {})))
             for name, family in settings.families.items():
                 tuning = seed in settings.tuning_seeds
-                if tuning and len(family.configurations) == 1:
+                if tuning and (len(family.configurations) == 1 or value not in self._tuned_at):
                     continue
                 family_values = merge(world_values, self._changes(f"families.{name}.settings", family.settings))
                 for label, configuration in family.configurations.items():
@@ -280,6 +289,11 @@ class Study:
                     source = f"study {self.name}, families.{name}"
                     run_settings = settings.kind.problem.settings_type.from_values(values, source)
                     yield PlannedRun(name, label, condition, seed, tuning, run_settings)
+
+    @property
+    def _tuned_at(self) -> list[int | float]:
+        values = self.settings.tuning_values
+        return self.settings.values if values is None else values
 
     def _changes(self, key: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Nested settings, refused if the grid sets one of them for every run."""

@@ -7,8 +7,10 @@ from tqdm import tqdm
 
 from qrl.agents.runs.settings import RunSettings
 from qrl.agents.studies.backends import Backend
+from qrl.agents.studies.curves import write_curves
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
+from qrl.agents.studies.selection import select, wanted
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.agents.studies.table import check_columns, gather, write_rows
 from qrl.agents.studies.worker import Job, check_settings
@@ -71,29 +73,45 @@ def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[st
         check_columns(study, folder.results)
         make_data(study, folder)
         missing = [run for run in study.runs if not _finished(folder, study, run)]
+        phases = [missing]
+        if study.settings.evaluate == "selected":
+            phases = [[run for run in missing if run.tuning is tuning] for tuning in (True, False)]
+        failed = 0
+        for phase in phases:
+            selected = select(study, gather(folder, study))
+            failed += _compute(study, folder, backend, [run for run in phase if wanted(study, run, selected)], plugins)
+    return failed
 
-        def submit(run: PlannedRun) -> "Future[str | None]":
-            values = _settings(folder, run).model_dump() | {"threads": backend.threads}
-            return backend.submit(Job(study.settings.command, values, plugins))
 
-        total, failed = len(study.runs), 0
-        waiting = {submit(run): (run, 1) for run in missing}
-        try:
-            with Progress(total, total - len(missing), "runs") as progress:
-                while waiting:
-                    for future in wait(waiting, progress.timeout, return_when=FIRST_COMPLETED).done:
-                        run, attempts = waiting.pop(future)
-                        error = future.result()
-                        if error is not None and attempts < ATTEMPTS:
-                            waiting[submit(run)] = (run, attempts + 1)
-                            continue
-                        folder.write_failure(run, error)
-                        if error is not None:
-                            failed += 1
-                            with tqdm.external_write_mode():
-                                print(f"failed: {run.name}: {error.splitlines()[0]}", flush=True)
-                        progress.update(total - len(waiting), {"failed": failed})
-                    progress.tick()
-        finally:
-            write_rows(gather(folder, study), study.settings.kind.metrics, folder.results)
+def _compute(
+    study: Study, folder: StudyFolder, backend: Backend, missing: list[PlannedRun], plugins: tuple[str, ...]
+) -> int:
+    """Compute runs, and write the table; returns the number of those that failed twice."""
+
+    def submit(run: PlannedRun) -> "Future[str | None]":
+        values = _settings(folder, run).model_dump() | {"threads": backend.threads}
+        return backend.submit(Job(study.settings.command, values, plugins))
+
+    done = sum(row.status == "complete" for row in gather(folder, study) if row.purpose != "reference")
+    total, failed = done + len(missing), 0
+    waiting = {submit(run): (run, 1) for run in missing}
+    try:
+        with Progress(total, done, "runs") as progress:
+            while waiting:
+                for future in wait(waiting, progress.timeout, return_when=FIRST_COMPLETED).done:
+                    run, attempts = waiting.pop(future)
+                    error = future.result()
+                    if error is not None and attempts < ATTEMPTS:
+                        waiting[submit(run)] = (run, attempts + 1)
+                        continue
+                    folder.write_failure(run, error)
+                    if error is not None:
+                        failed += 1
+                        with tqdm.external_write_mode():
+                            print(f"failed: {run.name}: {error.splitlines()[0]}", flush=True)
+                    progress.update(total - len(waiting), {"failed": failed})
+                progress.tick()
+    finally:
+        write_rows(gather(folder, study), study.settings.kind.metrics, folder.results)
+        write_curves(study, folder)
     return failed

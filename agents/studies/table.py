@@ -13,6 +13,7 @@ from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
+from qrl.agents.studies.selection import select, tuned, wanted
 from qrl.agents.studies.study import Condition, PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
@@ -52,7 +53,16 @@ def gather(folder: StudyFolder, study: Study) -> list[RunRow]:
         if not run.tuning:
             first_runs.setdefault((run.condition, run.seed), run)
     references = [row for run in first_runs.values() for row in _reference_rows(folder, run)]
-    return references + [_run_row(folder, study, run) for run in study.runs]
+    return references + _computed(study, [_run_row(folder, study, run) for run in study.runs])
+
+
+def _computed(study: Study, rows: list[RunRow]) -> list[RunRow]:
+    """Of a row per planned run, those without the runs that will never be: their configuration was not selected."""
+    if not tuned(study, rows):
+        return rows
+    selected = select(study, rows)
+    pairs = zip(study.runs, rows, strict=True)
+    return [row for run, row in pairs if row.status != "missing" or wanted(study, run, selected)]
 
 
 def _reference_rows(folder: StudyFolder, run: PlannedRun) -> list[RunRow]:
@@ -116,7 +126,7 @@ def matched(study: Study, rows: list[RunRow]) -> list[RunRow]:
     if foreign:
         raise FileError(f"results.csv: {foreign[0]} is not a run of the study {study.name}")
     references = [row for row in rows if row.purpose == "reference"]
-    return references + [known.get(name) or _missing_row(run) for name, run in planned.items()]
+    return references + _computed(study, [known.get(name) or _missing_row(run) for name, run in planned.items()])
 
 
 def write_rows(rows: Sequence[RunRow], metrics: Iterable[str], path: Path) -> None:

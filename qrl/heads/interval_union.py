@@ -46,9 +46,26 @@ class _Union(torch.autograd.Function):
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """Differentiable, so that gradient penalties work."""
         lefts, rights = ctx.saved_tensors  # type: ignore[attr-defined]
-        shapes = ctx.shapes  # type: ignore[attr-defined]
+        u_shape, v_shape = ctx.shapes  # type: ignore[attr-defined]
         grad = grad.unsqueeze(-1)
-        return (-grad * lefts).sum_to_size(shapes[0]), (grad * rights).sum_to_size(shapes[1]), None
+        return _summed_product(-grad, lefts, u_shape), _summed_product(grad, rights, v_shape), None
+
+
+_CHUNK = 2**20  # elements; a product of this size stays in the cache, and there are few chunks
+
+
+def _summed_product(grad: Tensor, indicators: Tensor, shape: torch.Size) -> Tensor:
+    """(grad * indicators).sum_to_size(shape), differentiable.
+
+    If it sums, as for all pairs of a batch, then in chunks: the whole product would be as large as the indicators.
+    """
+    if shape == indicators.shape or indicators.numel() <= _CHUNK:
+        return (grad * indicators).sum_to_size(shape)
+    rows = max(1, _CHUNK // indicators[0].numel())
+    chunks = zip(grad.split(rows), indicators.split(rows), strict=True)
+    if len(shape) == indicators.ndim and shape[0] == len(indicators):
+        return torch.cat([(part * ends).sum_to_size(len(ends), *shape[1:]) for part, ends in chunks])
+    return torch.stack([(part * ends).sum_to_size(shape) for part, ends in chunks]).sum(0)
 
 
 # The plain implementation sorts.

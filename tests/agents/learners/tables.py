@@ -1,10 +1,11 @@
-"""A Q-model whose values are set by hand."""
+"""Q-models whose values are set by hand, or learned one by one."""
 
 import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from qrl import QModelSpec
 from qrl.q_models import QModel
@@ -25,17 +26,45 @@ class Table(QModel):
         return observations
 
     def discounted(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        s, g = torch.broadcast_tensors(state[..., 0].long(), goal[..., 0].long())
-        table = self.logits[s, :, g].sigmoid()
-        if goal_action is not None:
-            column = goal_action if self.goal_kind == "state-action" else torch.zeros_like(goal_action)
-            table = table.gather(-1, column[..., None, None].expand(*table.shape[:-1], 1)).squeeze(-1)
-        if action is not None:
-            table = table.gather(s.ndim, action.view(*action.shape, *[1] * (table.ndim - s.ndim))).squeeze(s.ndim)
-        return table
+        return look_up(self.logits, state, action, goal, goal_action).sigmoid()
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.discounted(state, action, goal, goal_action).log() / math.log(self.spec.discount)
+        return F.softplus(-look_up(self.logits, state, action, goal, goal_action)) / -math.log(self.spec.discount)
+
+
+class ShortestPaths(QModel):
+    """Shortest paths over a table of lengths between all state-action pairs: it can be any quasimetric."""
+
+    guaranteed_quasimetric = True
+
+    def __init__(self, spec: QModelSpec, states: int) -> None:
+        super().__init__(spec)
+        pairs = states * spec.num_actions
+        self.raw = nn.Parameter(torch.ones(pairs, pairs))
+
+    def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
+        return observations
+
+    def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+        paths = F.softplus(self.raw) * (1 - torch.eye(len(self.raw)).to(self.raw))
+        for _ in range(math.ceil(math.log2(len(paths)))):  # paths of up to twice as many edges
+            paths = (paths[:, :, None] + paths[None]).amin(1)
+        table = paths.view(-1, self.spec.num_actions, len(paths) // self.spec.num_actions, self.spec.num_actions)
+        return look_up(table, state, action, goal, goal_action)
+
+
+def look_up(table: Tensor, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
+    """Entries of table (states, actions, goals, goal actions), with the arguments of `QModel.distance`."""
+    s, g, a, b = state[..., 0].long(), goal[..., 0].long(), action, goal_action
+    if a is None:
+        s, g, b = s[..., None], g[..., None], None if b is None else b[..., None]
+        a = torch.arange(table.shape[1])
+    if b is None:
+        s, g, a = s[..., None], g[..., None], a[..., None]
+        b = torch.arange(table.shape[3])
+    if table.shape[3] == 1:  # goals are states
+        b = torch.zeros_like(b)
+    return table[s, a, g, b]
 
 
 def ids(count: int) -> Tensor:

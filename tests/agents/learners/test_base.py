@@ -1,4 +1,4 @@
-"""What all learners share, with the MBOLD learner as the example."""
+"""What all learners share, mostly with the MBOLD learner as the example."""
 
 import copy
 import json
@@ -9,10 +9,14 @@ import pytest
 import torch
 
 from qrl import QModelSpec, make_q_model
-from qrl.agents.errors import TrainingError
-from qrl.agents.learners.base import LearnerState, discounted, triangle_regularizer
+from qrl.agents.errors import LearnerError, TrainingError
+from qrl.agents.learners.base import Learner, LearnerState, discounted, encode_distinct, triangle_regularizer
+from qrl.agents.learners.iql import IqlLearner
 from qrl.agents.learners.mbold import MboldLearner
-from qrl.agents.learners.settings import MboldSettings
+from qrl.agents.learners.registry import find_learner
+from qrl.agents.learners.settings import IqlSettings, MboldSettings
+from tests.agents.learners import small_learners
+from tests.agents.learners.small_learners import SHORT
 from tests.agents.worlds import corridor
 
 
@@ -39,6 +43,17 @@ def test_discounted_equals_encoding_every_row() -> None:
     fast = discounted(learner.model, learner.observations, states, actions, goals, actions)
     rows = learner.model.encode(learner.observations)
     torch.testing.assert_close(fast, learner.model.discounted(rows[states], actions, rows[goals], actions))
+
+
+def test_distinct_states_are_encoded_once() -> None:
+    learner = make_learner()
+    learner.model.eval()
+    first, second = torch.tensor([5, 0, 5]), torch.tensor([0, 3])
+    rows, (first_at, second_at) = encode_distinct(learner.model, learner.observations, first, second)
+    assert len(rows) == 3
+    every = learner.model.encode(learner.observations)
+    torch.testing.assert_close(rows[first_at], every[first])
+    torch.testing.assert_close(rows[second_at], every[second])
 
 
 def test_the_scalars_of_a_step_are_right() -> None:
@@ -76,7 +91,7 @@ def test_a_nan_loss_stops_before_the_weights_are_touched() -> None:
         assert torch.equal(parameter, before[name])
 
 
-def saved(learner: MboldLearner) -> LearnerState:
+def saved(learner: Learner) -> LearnerState:
     """The state as a checkpoint holds it: copies, and JSON."""
     step, tensors, sampler = learner.state_dict()
     return LearnerState(step, {key: value.clone() for key, value in tensors.items()}, json.loads(json.dumps(sampler)))
@@ -96,6 +111,83 @@ def test_a_restored_learner_continues_bit_exactly() -> None:
     assert first.sampler == second.sampler
     assert first.tensors.keys() == second.tensors.keys()
     assert all(torch.equal(first.tensors[key], second.tensors[key]) for key in first.tensors)
+
+
+MODULES = {
+    "mbold": {"target"},
+    "qrl": {"constraint", "multiplier_optimizer"},
+    "mad": set(),
+    "cmd": {"potential"},
+    "tmd": {"potential"},
+    "iql": {"target", "value"},
+    "gcbc": set(),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_that_a_learner_trains_is_restored(name: str) -> None:
+    registration = find_learner(name)
+
+    def make(seed: int) -> Learner:
+        return small_learners.make_learner(registration.cls, registration.settings(**SHORT), seed=seed)
+
+    learner, other = make(1), make(2)
+    for _ in range(2):
+        learner.step(log=False)
+    state = saved(learner)
+    assert {key.split(".")[0] for key in state.tensors} == {"model", "optimizer"} | MODULES[name]
+    expected = [learner.step() for _ in range(2)]
+    other.load_state_dict(state)
+    assert [other.step() for _ in range(2)] == expected
+    tensors = saved(other).tensors
+    assert all(torch.equal(tensor, tensors[key]) for key, tensor in saved(learner).tensors.items())
+
+
+def test_a_sampler_whose_state_is_not_json_is_refused() -> None:
+    learner = make_learner()
+    learner.sampler.state_dict = lambda: {"position": torch.tensor(3)}  # type: ignore[method-assign]
+    with pytest.raises(
+        LearnerError, match=r"learner mbold: its state cannot be saved, .* its sampler is not plain JSON"
+    ):
+        learner.state_dict()
+
+
+def test_an_optimizer_whose_state_is_not_tensors_is_refused() -> None:
+    learner = make_learner()
+    learner.optimizer = torch.optim.LBFGS(learner.model.parameters())  # type: ignore[assignment]
+    learner.optimizer.state[next(learner.model.parameters())]["calls"] = 1
+    with pytest.raises(LearnerError, match=r"learner mbold: its state cannot be saved, .* LBFGS keeps calls as a int"):
+        learner.state_dict()
+
+
+@pytest.mark.parametrize("name", ["qrl", "mad", "cmd", "tmd"])
+def test_goals_that_are_states_are_refused(name: str) -> None:
+    registration = find_learner(name)
+    with pytest.raises(LearnerError, match=rf"learner {name}: .* Unconstrained"):
+        small_learners.make_learner(registration.cls, registration.settings(**SHORT), "unconstrained-state")
+
+
+def test_a_learner_that_needs_a_quasimetric_refuses_others() -> None:
+    registration = find_learner("qrl")
+    with pytest.raises(LearnerError, match="learner qrl: it needs a guaranteed quasimetric"):
+        small_learners.make_learner(registration.cls, registration.settings(**SHORT), "dot")
+
+
+def test_weights_of_another_model_go_into_all_of_its_copies() -> None:
+    learner = small_learners.make_learner(IqlLearner, IqlSettings(**SHORT))
+    other = small_learners.make_learner(IqlLearner, IqlSettings(**SHORT))
+    other.step(log=False)
+    learner.load_weights(other.model.state_dict())
+    for module in (learner.model, learner.target, learner.value):
+        assert all(torch.equal(value, other.model.state_dict()[key]) for key, value in module.state_dict().items())
+
+
+def test_the_learning_rate_of_all_groups_follows_the_schedule() -> None:
+    learner = small_learners.make_learner(IqlLearner, IqlSettings(**SHORT))
+    assert len(learner.optimizer.param_groups) == 2
+    for _ in range(3):
+        lr = learner.step()["lr"]
+        assert {group["lr"] for group in learner.optimizer.param_groups} == {lr}
 
 
 def test_the_state_of_another_shape_is_refused() -> None:

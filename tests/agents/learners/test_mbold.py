@@ -1,5 +1,5 @@
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,11 +9,14 @@ from torch import Tensor
 from qrl import QModelSpec, make_q_model
 from qrl.agents.evaluation.training_scores import score_planning
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
-from qrl.agents.learners.mbold import MboldLearner, PairTriplets, mbold_loss, mbold_targets
+from qrl.agents.learners.mbold import MboldLearner, PairTriplets, least_discounted, mbold_loss, mbold_targets, td_loss
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
 from qrl.agents.planning.planner import all_steps_to_goal
+from qrl.common.settings import merge
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
+from tests.agents.learners import naive_objectives
+from tests.agents.learners.small_learners import SHORT, check_step, make_learner, traps
 from tests.agents.learners.tables import Table, ids
 from tests.agents.worlds import corridor, every_transition
 
@@ -42,6 +45,70 @@ def test_targets_for_state_goals_by_hand() -> None:
     transitions = batch([0, 0, 0], [1, 1, 0], [2, 1, 0], [2, 2, 2], [0, 0, 1])
     best = torch.tensor(3.0).sigmoid().item()
     assert mbold_targets(model, ids(3), transitions).tolist() == pytest.approx([1, 0.9 * best, 0.45])
+
+
+def test_bounded_targets_by_hand() -> None:
+    model = Table(SPEC, 3)  # D = 0.5 everywhere, so that a bootstrapped target is 0.45
+    # The same pair; arrives; near; far; unknown.
+    transitions = batch([0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 1, 1], [0, 2, 2, 2, 2], [1, 0, 0, 0, 0])
+    steps = torch.tensor([0, 5, 3, 9, torch.inf])
+    y = mbold_targets(model, ids(3), transitions, lambda _: steps)
+    assert y.tolist() == pytest.approx([1, 0.9, 0.9**3, 0.45, 0.45])
+
+
+def test_bounded_targets_for_state_goals_by_hand() -> None:
+    """Of h steps to the goal, h - 1 remain after the action; 0 steps to s itself are no way back to it."""
+    model = Table(SPEC, 3, "state")
+    transitions = batch([0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 1], [0, 2, 2, 2], [1, 0, 0, 0])
+    steps = torch.tensor([0.0, 1, 3, 20])
+    y = mbold_targets(model, ids(3), transitions, lambda _: steps)
+    assert y.tolist() == pytest.approx([0.45, 1, 0.9**2, 0.45])
+    assert least_discounted(steps, model).tolist() == pytest.approx([0, 1, 0.9**2, 0.9**19])
+
+
+def huber(predicted: list[float], y: list[float], **values: float) -> list[float]:
+    """The loss and its derivatives in the predicted distances; both arguments are distances."""
+    d = torch.tensor(predicted, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor(y, dtype=torch.float64)
+    loss = td_loss(0.9**d, 0.9**targets, 0.9, MboldSettings.from_values({"loss": "huber", **values}, "test"))
+    loss.backward()
+    assert d.grad is not None
+    return [loss.item(), *d.grad.tolist()]
+
+
+def test_huber_loss_by_hand() -> None:
+    assert huber([5], [4.5]) == pytest.approx([0.125, 0.5])
+    assert huber([5], [8]) == pytest.approx([2.5, -1])
+    assert huber([5, 5], [4.5, 8]) == pytest.approx([2.625 / 2, 0.25, -0.5])
+
+
+def test_beyond_the_maximum_the_huber_loss_sees_no_difference() -> None:
+    assert huber([15], [math.inf], max_distance=10) == [0, 0]  # unreachable
+    assert huber([8], [math.inf], max_distance=10) == pytest.approx([1.5, -1])
+    assert huber([15], [4], max_distance=10) == pytest.approx([5.5, 0])
+
+
+def test_a_maximum_beyond_the_range_of_floats_is_finite() -> None:
+    settings = MboldSettings(loss="huber", max_distance=1e5)
+    loss = td_loss(torch.tensor([0.5, 0.0]), torch.tensor([0.0, 0.0]), 0.9, settings)
+    assert 0 < loss.item() < 1e4
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"loss": "huber"},
+    {"loss": "huber", "max_distance": 1, "discount": 0.5},  # about where the untrained models are
+    {"bound": "trajectory"},
+    {"bound": "graph"},
+    {"bound": "graph", "loss": "huber", "goals": {"current": 0.1, "future": 0.4, "random": 0.5, "balanced": 0.5}},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("model", ["iqe-sum", "mrn-fixed", "unconstrained-state-disc-sigmoid"])
+def test_a_step_with_options_equals_the_naive_step(options: dict[str, Any], model: str) -> None:
+    settings = MboldSettings.from_values({**SHORT, "batch_size": 32, **options}, "test")
+    learner = make_learner(MboldLearner, settings, model)
+    check_step(learner, lambda learner: naive_objectives.mbold_loss(learner, traps()), "model")
 
 
 def test_targets_are_clipped() -> None:
@@ -113,14 +180,22 @@ def test_weights_stay_within_their_constraints() -> None:
         assert (module.head.weights.weight >= 0).all()  # type: ignore[operator, union-attr]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "huber", "bound": "graph"}, {"bound": "graph", "goals": {"balanced": 0.5}}],
+    ids=["plain", "huber-bound", "bound-balanced"],
+)
 @pytest.mark.parametrize("goal_kind", ["state-action", "state"])
-def test_tabular_learning_converges_to_the_exact_distances(goal_kind: Literal["state", "state-action"]) -> None:
+def test_tabular_learning_converges_to_the_exact_distances(
+    goal_kind: Literal["state", "state-action"], options: dict[str, Any]
+) -> None:
     dataset = every_transition("corridor")
     truth = ground_truth(load_layout("corridor"))
     states, actions = truth.transitions.shape
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
-    goals = GoalSettings(current=0.1, future=0.1, random=0.8)
-    settings = MboldSettings(batch_size=512, lr=0.2, polyak=0.3, discount=0.8, goals=goals, epochs=1, min_steps=1200)
+    values = {"batch_size": 512, "lr": 0.2, "polyak": 0.3, "discount": 0.8, "epochs": 1, "min_steps": 1200}
+    goals = {"current": 0.1, "future": 0.1, "random": 0.8}
+    settings = MboldSettings.from_values(merge({**values, "goals": goals}, options), "test")
     learner = MboldLearner(model, ids(states).double(), dataset, settings, seed=0)
     for _ in range(learner.num_steps):
         learner.step(log=False)

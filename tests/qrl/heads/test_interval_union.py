@@ -135,6 +135,36 @@ def test_gradients_of_gradients() -> None:
     assert penalty.item() == pytest.approx(2 * scale.item() * (grad / scale).square().sum().item())
 
 
+BROADCAST_SHAPES = [
+    ((6, 1, 3, 4), (1, 5, 3, 4)),  # all pairs
+    ((1, 5, 3, 4), (6, 1, 3, 4)),
+    ((7, 2, 1, 3, 4), (7, 1, 2, 3, 4)),  # all pairs of actions
+    ((3, 4), (7, 3, 4)),  # fewer dimensions
+    ((7, 5, 3, 4), (1, 1, 3, 4)),
+    ((1, 1, 3, 4), (1, 1, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("chunk", [1, 130, 10**6])  # a row, some rows with a smaller last chunk, everything
+@pytest.mark.parametrize(("u_shape", "v_shape"), BROADCAST_SHAPES)
+def test_gradients_of_broadcast_latents(
+    u_shape: tuple[int, ...], v_shape: tuple[int, ...], chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They, and their own gradients, are the sums of those of latents that are repeated explicitly."""
+    monkeypatch.setattr("qrl.heads.interval_union._CHUNK", chunk)
+    u, v = randn(*u_shape).requires_grad_(), randn(*v_shape, seed=1).requires_grad_()
+    shape = torch.broadcast_shapes(u_shape, v_shape)
+    weights = randn(*shape[:-1], seed=2).requires_grad_()
+
+    def gradients(a: Tensor, b: Tensor) -> list[Tensor]:
+        first = torch.autograd.grad((weights * interval_union(a, b)).sum(), (u, v), create_graph=True)
+        penalty = first[0].square().sum() + first[1].square().sum()
+        return [*first, *torch.autograd.grad(penalty, weights)]
+
+    for measured, expected in zip(gradients(u, v), gradients(u.expand(shape), v.expand(shape)), strict=True):
+        torch.testing.assert_close(measured, expected)
+
+
 def compared(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The compiled functions, called uncompiled: lengths and ends, after checking that both agree on the length."""
     length, lefts, rights = _compared_ends(u, v, _earlier(u))
