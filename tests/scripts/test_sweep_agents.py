@@ -135,12 +135,13 @@ DYING = STUDY.replace("  regularized: {model: dot, grid: {learner.triangle: [0.3
 
 
 @pytest.fixture
-def dying(study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def dying(study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_registry: None) -> Iterator[list[str]]:
     """The arguments of a sweep one of whose runs kills its worker."""
     (tmp_path / study).write_text(DYING)
     (tmp_path / "dying_plugin.py").write_text(PLUGIN)
     monkeypatch.syspath_prepend(str(tmp_path))
-    return [study, "out=results", "--plugin", "dying_plugin"]
+    yield [study, "out=results", "--plugin", "dying_plugin"]
+    sys.modules.pop("dying_plugin", None)
 
 
 def assert_named(folder: Path, out: str) -> None:
