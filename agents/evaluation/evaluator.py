@@ -123,10 +123,10 @@ class Evaluator:
 
     def agent(self, agent: Agent, name: str) -> Subject:
         """A trained agent, ready to be scored."""
-        spec, spaces = agent.model.spec, self.dataset.header.spaces
-        if (spec.observation_dim, spec.num_actions) != (spaces.observation_dim, spaces.num_actions):
+        num_actions, spaces = agent.model.spec.num_actions, self.dataset.header.spaces
+        if (agent.observation_dim, num_actions) != (spaces.observation_dim, spaces.num_actions):
             raise ShapeError(
-                f"the agent takes {spec.observation_dim}-dimensional observations and has {spec.num_actions} actions, "
+                f"the agent takes {agent.observation_dim}-dimensional observations and has {num_actions} actions, "
                 f"but the dataset has {spaces.observation_dim} and {spaces.num_actions}"
             )
         if not self.tabulated:

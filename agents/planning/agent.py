@@ -30,6 +30,10 @@ class Agent:
         self.seed = seed
         self.learns = learns
 
+    @property
+    def observation_dim(self) -> int:
+        return self.scaling.observation_dim
+
     def __repr__(self) -> str:
         return f"Agent({type(self.model).__name__}, {self.model.spec})"
 
@@ -93,9 +97,9 @@ class Agent:
 
     def _encode(self, observation: ArrayLike) -> Tensor:
         rows = as_rows(observation)
-        size = self.model.spec.observation_dim
+        size = self.observation_dim
         if rows.ndim == 0 or rows.shape[-1] != size:
-            raise ShapeError(f"observations have the shape {rows.shape}, but the model needs (..., {size})")
+            raise ShapeError(f"observations have the shape {rows.shape}, but the agent needs (..., {size})")
         if not np.isfinite(rows).all():
             raise ShapeError("observations must be finite numbers")
         encoded = self.model.encode(self.scaling(torch.from_numpy(rows.reshape(-1, size))))

@@ -28,7 +28,8 @@ def load_agent(path: Path, find_model: Callable[[str], Registration], seed: int 
         model = registration.make(spec, checkpoint.model_params)
         model.load_state_dict(weights)
         scaling = Scaling.from_tensors(tensors)
-        scaling(torch.zeros(1, spec.observation_dim))
+        if scaling(torch.zeros(1, scaling.observation_dim)).shape[1] != spec.observation_dim:
+            raise RuntimeError(f"its scaled observations have not {spec.observation_dim} features")
     except (ConfigError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
     return Agent(model, scaling, seed, checkpoint.learns), checkpoint

@@ -40,9 +40,10 @@ class Trainer:
         A plugin's is checked against the contract.
         """
         states, num_actions = problem_of(settings).states(dataset)
-        model, params = build_model(settings, QModelSpec(states.shape[1], num_actions, settings.learner.discount))
         observations = torch.tensor(states)
-        scaling = scaling or Scaling.fit(observations, settings.learner.standardize)
+        scaling = scaling or _fit_scaling(settings, observations)
+        spec = QModelSpec(scaling.output_dim, num_actions, settings.learner.discount)
+        model, params = build_model(settings, spec)
         scaled = scaling(observations).to(settings.device)
         registration = find_learner(settings.learner.name)
         seed = derived_seed(settings.seed, "batches")
@@ -59,9 +60,11 @@ class Trainer:
         """A learner that starts from the weights and the scaling of a checkpoint."""
         checkpoint, tensors = load_checkpoint(path)
         states, num_actions = problem_of(settings).states(dataset)
+        with _fits(path, settings):
+            scaling = Scaling.from_tensors(tensors)
         before = {
             "model": checkpoint.model_name,
-            "observation_dim": checkpoint.observation_dim,
+            "observation_dim": scaling.observation_dim,
             "num_actions": checkpoint.num_actions,
         }
         now = {"model": settings.model.name, "observation_dim": states.shape[1], "num_actions": num_actions}
@@ -122,6 +125,12 @@ class Trainer:
             sampler=state.sampler,
         )
         save_checkpoint(path, checkpoint, state.tensors | self.scaling.tensors())
+
+
+def _fit_scaling(settings: RunSettings, observations: torch.Tensor) -> Scaling:
+    learner, seed = settings.learner, derived_seed(settings.seed, "frequencies")
+    scaling = Scaling.fit(observations, learner.standardize)
+    return scaling.with_fourier(learner.fourier, learner.fourier_scale, seed)
 
 
 @contextmanager

@@ -17,3 +17,28 @@ def test_a_checkpoint_holds_the_scaling() -> None:
     restored = Scaling.from_tensors({"model.weight": torch.zeros(1), **scaling.tensors()})
     assert torch.equal(restored.mean, scaling.mean)
     assert torch.equal(restored.scale, scaling.scale)
+
+
+def test_fourier_features_by_hand() -> None:
+    rows = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    scaling = Scaling(torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.5]), torch.tensor([[0.5], [2.0]]))
+    phases = torch.tensor([-0.5, 0.5 + 2.0])
+    expected = torch.stack([torch.tensor([-1.0, 1.0]), torch.tensor([0.0, 1.0]), phases.sin(), phases.cos()], -1)
+    torch.testing.assert_close(scaling(rows), expected)
+    assert (scaling.observation_dim, scaling.output_dim) == (2, 4)
+
+
+def test_frequencies_depend_on_the_seed_alone_and_are_saved() -> None:
+    plain = Scaling.fit(torch.randn(50, 3), standardize=True)
+    assert plain.with_fourier(0, 1, 0) is plain
+    assert plain.output_dim == 3
+    scaling, again, other = (plain.with_fourier(4000, 2, seed) for seed in (7, 7, 8))
+    assert scaling.frequencies is not None
+    assert again.frequencies is not None
+    assert other.frequencies is not None
+    assert torch.equal(scaling.frequencies, again.frequencies)
+    assert not torch.equal(scaling.frequencies, other.frequencies)
+    assert scaling.frequencies.std().item() == pytest.approx(2, rel=0.02)
+    rows = torch.randn(2, 3)
+    assert torch.equal(Scaling.from_tensors(scaling.tensors())(rows), scaling(rows))
+    assert scaling(rows).shape == (2, scaling.output_dim)

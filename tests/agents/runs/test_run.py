@@ -12,6 +12,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import qrl
 from qrl import list_learners
 from qrl.agents.errors import RunError
 from qrl.agents.learners.registry import find_settings
@@ -168,6 +169,25 @@ def test_every_learner_resumes_after_sigkill(tmp_path: Path) -> None:
         finish(Run.resume(killed / case))
         assert checkpoint_bytes(killed / case) == checkpoint_bytes(tmp_path / case), case
         assert logged_rows(killed / case) == logged_rows(tmp_path / case), case
+
+
+def test_fourier_features_are_part_of_the_agent(tmp_path: Path) -> None:
+    fourier = {"fourier": 8, "min_steps": 10}
+    run = Run.start(small_settings(tmp_path / "run", learner=fourier))
+    stop_at(run, 5)
+    finish(Run.resume(tmp_path / "run"))
+    run_to_end(small_settings(tmp_path / "whole", learner=fourier))
+    assert checkpoint_bytes(tmp_path / "run") == checkpoint_bytes(tmp_path / "whole")
+    agent = qrl.load(tmp_path / "run")
+    row = run.dataset.observations[0]
+    assert (agent.observation_dim, agent.model.spec.observation_dim) == (len(row), len(row) + 16)
+    assert agent.act(row, row) in range(4)
+    assert qrl.evaluate(tmp_path / "run").success_rate is not None
+    # A warm start takes over the frequencies, whatever its own seed would draw.
+    warm = Run.start(small_settings(tmp_path / "warm", learner=fourier, seed=9), init=tmp_path / "run")
+    saved, taken = (load_checkpoint(tmp_path / name / "checkpoint.safetensors")[1] for name in ("run", "warm"))
+    assert torch.equal(taken["observations.frequencies"], saved["observations.frequencies"])
+    finish(warm)
 
 
 def test_a_run_can_be_moved_and_resumed_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
