@@ -1,22 +1,21 @@
 """List the available learners, or the objective and the keys of one of them."""
 
-import sys
 from collections.abc import Sequence
+from typing import Any
 
-from qrl.common.commands import add_plugin_argument, command, new_parser
+from qrl.common.commands import command
+
+
+def _catalog() -> Any:
+    from qrl.agents.learners.catalog import describe_learner, table_of_learners
+    from qrl.agents.learners.registry import LEARNERS
+    from qrl.scripts._listing import Catalog
+
+    return Catalog(table_of_learners, describe_learner, LEARNERS.failures)
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = new_parser("list-learners", __doc__)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show the objective and the keys of this learner")
-    add_plugin_argument(parser, argv)
-    args = parser.parse_args(argv)
+    from qrl.scripts._listing import listing_command
 
-    # Imported late, so that --help does not import torch.
-    from qrl.agents.learners.catalog import describe_learner, table_of_learners
-    from qrl.agents.learners.registry import LEARNERS
-
-    print(describe_learner(args.name) if args.name else table_of_learners())
-    for failure in LEARNERS.failures():
-        print(f"warning: {failure}", file=sys.stderr)
+    listing_command("list-learners", __doc__, "the objective and the keys of this learner", _catalog, argv)

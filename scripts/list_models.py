@@ -1,22 +1,21 @@
 """List the available Q-models, or the parameters of one of them."""
 
-import sys
 from collections.abc import Sequence
+from typing import Any
 
-from qrl.common.commands import add_plugin_argument, command, new_parser
+from qrl.common.commands import command
+
+
+def _catalog() -> Any:
+    from qrl.catalog import describe_model, table_of_models
+    from qrl.registry import MODELS
+    from qrl.scripts._listing import Catalog
+
+    return Catalog(table_of_models, describe_model, MODELS.failures)
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = new_parser("list-models", __doc__)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show the parameters of this model")
-    add_plugin_argument(parser, argv)
-    args = parser.parse_args(argv)
+    from qrl.scripts._listing import listing_command
 
-    # Imported late, so that --help does not import torch.
-    from qrl.catalog import describe_model, table_of_models
-    from qrl.registry import MODELS
-
-    print(describe_model(args.name) if args.name else table_of_models())
-    for failure in MODELS.failures():
-        print(f"warning: {failure}", file=sys.stderr)
+    listing_command("list-models", __doc__, "the parameters of this model", _catalog, argv)

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from qrl.agents.errors import LearnerError, TrainingError
+from qrl.agents.learners.goal_sampler import GoalSampler
 from qrl.agents.learners.sampler import Sampler
-from qrl.agents.learners.settings import LearnerSettings, Learns
+from qrl.agents.learners.settings import GoalSettings, LearnerSettings, Learns
 from qrl.agents.tensors import with_prefix
 from qrl.q_models.base import QModel
 from qrl.readouts import D_MIN
@@ -36,15 +37,17 @@ class LearnerState(NamedTuple):
 class Learner(ABC):
     """A model in training, with everything that its steps depend on.
 
-    A subclass sets its `sampler` and computes its `loss`. What it optimises beside the model are attributes of its own:
-    a network, parameters or a target as an `nn.Module`, and an optimizer for them. The base class finds those by their
-    types: it steps every optimizer on the gradient of the loss, and saves and restores modules, optimizers and sampler.
+    A subclass computes its `loss` on what it draws from its `sampler`. What it optimises beside the model is an
+    attribute of its own: a network, parameters or a target as an `nn.Module`, and an optimizer for them. The base class
+    finds those by their types: it steps every optimizer on the gradient of the loss, and saves and restores modules,
+    optimizers and sampler.
     """
 
     GOAL_KINDS: ClassVar[tuple[str, ...]] = ("state-action", "state")  # of the models that it can train
     NEEDS_QUASIMETRIC: ClassVar[bool] = False
 
-    sampler: Sampler
+    settings: Any  # a subclass names its own type
+    sampler: Any
 
     def __init__(self, model: QModel, observations: Tensor, dataset: Any, settings: LearnerSettings, seed: int) -> None:
         self.name = settings.name
@@ -56,7 +59,8 @@ class Learner(ABC):
         self.num_steps = settings.num_steps(self.num_samples)
         self.steps_done = 0
         self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
-        self._settings = settings
+        self.settings = settings
+        self.sampler = self.make_sampler(dataset, seed)
 
     def _check_model(self, model: QModel) -> None:
         if self.NEEDS_QUASIMETRIC and not model.guaranteed_quasimetric:
@@ -70,6 +74,15 @@ class Learner(ABC):
                 f"those of {type(model).__name__} are of the kind {model.goal_kind}; choose another model.name "
                 "(list-models shows them)"
             )
+
+    def make_sampler(self, dataset: Any, seed: int) -> Sampler:
+        """What its batches come from: by default transitions with goals, as the key `goals` of its settings says."""
+        if not isinstance(getattr(self.settings, "goals", None), GoalSettings):
+            raise LearnerError(
+                f"learner {self.name}: its settings have no goals; add goals: Goals = GoalSettings(...) to them, from "
+                "qrl.agents.learners.settings, or override make_sampler"
+            )
+        return GoalSampler(dataset, self.settings.goals, seed)
 
     @property
     @abstractmethod
@@ -90,7 +103,7 @@ class Learner(ABC):
             raise TrainingError(
                 f"the loss is {loss.value.item()} at step {self.steps_done + 1}; try a lower learner.lr"
             )
-        lr = self._settings.learning_rate(self.steps_done, self.num_steps)
+        lr = self.settings.learning_rate(self.steps_done, self.num_steps)
         optimizers = self._parts(torch.optim.Optimizer).values()
         for group in self.optimizer.param_groups:
             group["lr"] = lr

@@ -32,14 +32,13 @@ class ContrastiveLearner(Learner):
     GOAL_KINDS = ("state-action",)
 
     reports: tuple[str, ...] = ("loss_contrast", "accuracy", "future_distance", "random_distance")
+    settings: ContrastiveSettings
     sampler: GoalSampler
 
     def __init__(
         self, model: QModel, observations: Tensor, dataset: Dataset, settings: ContrastiveSettings, seed: int
     ) -> None:
         super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, settings.goals, seed)
         self.scale = -math.log(settings.discount)  # nats per step
         check_memory(model, settings.batch_size)
         spec = model.spec

@@ -7,28 +7,19 @@ after each action are scores, and the greedy planner takes the action with the h
 distances, and are not compared with exact ones.
 """
 
-from torch import Tensor
 from torch.nn import functional as F
 
 from qrl.agents.learners.base import Learner, Loss, encode_distinct
 from qrl.agents.learners.goal_sampler import GoalSampler
 from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import GcbcSettings
-from qrl.envs.dataset import Dataset
-from qrl.q_models.base import QModel
 
 
 @register_learner("gcbc", GcbcSettings)
 class GcbcLearner(Learner):
     reports = ("accuracy",)
+    settings: GcbcSettings
     sampler: GoalSampler
-
-    def __init__(
-        self, model: QModel, observations: Tensor, dataset: Dataset, settings: GcbcSettings, seed: int
-    ) -> None:
-        super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, settings.goals, seed)
 
     def loss(self) -> Loss:
         batch = self.sampler.sample(self.settings.batch_size).to(self.observations.device)

@@ -40,12 +40,11 @@ def expectile_loss(difference: Tensor, expectile: float) -> Tensor:
 @register_learner("iql", IqlSettings)
 class IqlLearner(Learner):
     reports = ("loss_td", "loss_value", *DISCOUNT_REPORTS)
+    settings: IqlSettings
     sampler: GoalSampler
 
     def __init__(self, model: QModel, observations: Tensor, dataset: Dataset, settings: IqlSettings, seed: int) -> None:
         super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, settings.goals, seed)
         self.target = make_target(model)
         self._average = PolyakAverage(self.target, model, settings.polyak)
         self.value = copy.deepcopy(model)

@@ -15,8 +15,6 @@ from qrl.agents.learners.base import Learner, Loss, encode_distinct
 from qrl.agents.learners.goal_sampler import GoalSampler
 from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import MadSettings
-from qrl.envs.dataset import Dataset
-from qrl.q_models.base import QModel
 
 
 def mad_terms(distance: Tensor, steps: Tensor, random: Tensor, settings: MadSettings) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,12 +36,8 @@ class MadLearner(Learner):
     GOAL_KINDS = ("state-action",)
 
     reports = ("loss_hindsight", "loss_push", "loss_bound", "hindsight_distance", "random_distance")
+    settings: MadSettings
     sampler: GoalSampler
-
-    def __init__(self, model: QModel, observations: Tensor, dataset: Dataset, settings: MadSettings, seed: int) -> None:
-        super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, settings.goals, seed)
 
     def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device

@@ -121,14 +121,13 @@ def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettin
 class MboldLearner(Learner):
     """A model with a Polyak-averaged target network."""
 
+    settings: MboldSettings
     sampler: GoalSampler
 
     def __init__(
         self, model: QModel, observations: Tensor, dataset: Dataset, settings: MboldSettings, seed: int
     ) -> None:
         super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, settings.goals, seed)
         self.target = make_target(model)
         self._average = PolyakAverage(self.target, model, settings.polyak)
         self.bound = None if settings.bound == "none" else make_bound(settings.bound, dataset)

@@ -88,18 +88,20 @@ class QrlLearner(Learner):
     NEEDS_QUASIMETRIC = True
 
     reports = ("loss_push", "violation", "multiplier", "transition_distance", "random_distance")
+    settings: QrlSettings
     sampler: GoalSampler
 
     def __init__(self, model: QModel, observations: Tensor, dataset: Dataset, settings: QrlSettings, seed: int) -> None:
         super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, GoalSettings(), seed)
         self.constraint: MeanConstraint | EachConstraint = (
             MeanConstraint(settings)
             if settings.constraint == "mean"
             else EachConstraint(settings, len(self.sampler.distinct[0]))
         ).to(observations.device)
         self.multiplier_optimizer = self.constraint.optimizer(settings.multiplier_lr)
+
+    def make_sampler(self, dataset: Dataset, seed: int) -> GoalSampler:
+        return GoalSampler(dataset, GoalSettings(), seed)
 
     def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device

@@ -65,14 +65,11 @@ def regression_loss(
 
 @register_learner("regression", RegressionSettings)
 class RegressionLearner(Learner):
+    settings: RegressionSettings
     sampler: PairSampler
 
-    def __init__(
-        self, model: QModel, features: Tensor, dataset: GraphDataset, settings: RegressionSettings, seed: int
-    ) -> None:
-        super().__init__(model, features, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = PairSampler(dataset.training, settings.discount, seed)
+    def make_sampler(self, dataset: GraphDataset, seed: int) -> PairSampler:
+        return PairSampler(dataset.training, self.settings.discount, seed)
 
     @property
     def reports(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class LearnerSettings(Settings):
     fourier: int = Field(
         0, ge=0, le=4096, description="random frequencies whose sines and cosines are added to the observations"
     )
-    fourier_scale: float = Field(2, gt=0, description="standard deviation of these frequencies")
+    fourier_scale: float = Field(3, gt=0, description="standard deviation of these frequencies")
 
     def num_steps(self, size: int) -> int:
         """Training steps for a dataset of `size` transitions or pairs."""

@@ -6,15 +6,11 @@ from torch import Tensor
 
 from qrl import register_learner
 from qrl.agents.learners.base import Learner, Loss, encode_distinct
-from qrl.agents.learners.goal_sampler import GoalSampler
-from qrl.agents.learners.settings import GoalSettings, LearnerSettings
-from qrl.envs.dataset import Dataset
-from qrl.q_models import QModel
-
-FUTURE = GoalSettings(current=0, future=1, random=0)
+from qrl.agents.learners.settings import Goals, GoalSettings, LearnerSettings
 
 
 class HindsightQuantileSettings(LearnerSettings):
+    goals: Goals = GoalSettings(current=0, future=1, random=0)
     quantile: float = Field(0.1, gt=0, lt=1, description="quantile of the hindsight steps that d estimates (tau)")
 
 
@@ -37,14 +33,7 @@ class HindsightQuantile(Learner):
     GOAL_KINDS = ("state-action",)
 
     reports = ("overestimated",)
-    sampler: GoalSampler
-
-    def __init__(
-        self, model: QModel, observations: Tensor, dataset: Dataset, settings: HindsightQuantileSettings, seed: int
-    ) -> None:
-        super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, FUTURE, seed)
+    settings: HindsightQuantileSettings
 
     def loss(self) -> Loss:
         batch = self.sampler.sample(self.settings.batch_size).to(self.observations.device)
