@@ -18,7 +18,7 @@ class Catalog(NamedTuple):
 def listing_command(
     name: str, description: str | None, shown: str, load: Callable[[], Any], argv: Sequence[str] | None
 ) -> None:
-    """`shown`: what is shown of one entry. `load` gives the `Catalog`, and imports it only then: --help needs no torch."""
+    """`shown`: what is shown of one entry. `load` gives the `Catalog`: late, so that --help does not import torch."""
     parser = new_parser(name, description)
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"show {shown}")
     add_plugin_argument(parser, argv)
