@@ -14,7 +14,7 @@ from qrl.agents.learners.base import Learner, LearnerState, discounted, encode_d
 from qrl.agents.learners.iql import IqlLearner
 from qrl.agents.learners.mbold import MboldLearner
 from qrl.agents.learners.registry import find_learner
-from qrl.agents.learners.settings import IqlSettings, MboldSettings
+from qrl.agents.learners.settings import IqlSettings, LearnerSettings, MboldSettings
 from tests.agents.learners import small_learners
 from tests.agents.learners.small_learners import SHORT
 from tests.agents.worlds import corridor
@@ -152,11 +152,17 @@ def test_a_sampler_whose_state_is_not_json_is_refused() -> None:
         learner.state_dict()
 
 
+def test_settings_without_goals_need_a_sampler() -> None:
+    settings = LearnerSettings(name="mine")
+    with pytest.raises(LearnerError, match=r"learner mine: its settings have no goals; .* or override make_sampler"):
+        small_learners.make_learner(MboldLearner, settings)
+
+
 def test_an_optimizer_whose_state_is_not_tensors_is_refused() -> None:
     learner = make_learner()
     learner.optimizer = torch.optim.LBFGS(learner.model.parameters())  # type: ignore[assignment]
     learner.optimizer.state[next(learner.model.parameters())]["calls"] = 1
-    with pytest.raises(LearnerError, match=r"learner mbold: its state cannot be saved, .* LBFGS keeps calls as a int"):
+    with pytest.raises(LearnerError, match=r"learner mbold: its state cannot be saved, .* LBFGS keeps calls as int"):
         learner.state_dict()
 
 

@@ -4,16 +4,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from qrl.agents.learners.base import Learner, Loss, discounted
 from qrl.agents.learners.goal_sampler import GoalSampler
-from qrl.agents.learners.settings import GoalSettings, LearnerSettings
-from qrl.envs.dataset import Dataset
-from qrl.q_models.base import QModel
+from qrl.agents.learners.settings import Goals, GoalSettings, LearnerSettings
 
 
 class ToySettings(LearnerSettings):
+    goals: Goals = GoalSettings(current=0, future=1, random=0)
     weight: float = 1.0
 
 
@@ -21,12 +20,8 @@ class Toy(Learner):
     """Regression on the hindsight steps of future goals."""
 
     reports: tuple[str, ...] = ("predicted",)
+    settings: ToySettings
     sampler: GoalSampler
-
-    def __init__(self, model: QModel, observations: Tensor, dataset: Dataset, settings: ToySettings, seed: int) -> None:
-        super().__init__(model, observations, dataset, settings, seed)
-        self.settings = settings
-        self.sampler = GoalSampler(dataset, GoalSettings(current=0, future=1, random=0), seed)
 
     def loss(self) -> Loss:
         batch = self.sampler.sample(self.settings.batch_size)

@@ -88,7 +88,7 @@ def test_lists_are_accepted(agent: Agent, observations: np.ndarray) -> None:
 
 
 def test_wrong_shapes(agent: Agent, observations: np.ndarray) -> None:
-    with pytest.raises(ShapeError, match=r"shape \(3,\), but the model needs \(\.\.\., 18\)"):
+    with pytest.raises(ShapeError, match=r"shape \(3,\), but the agent needs \(\.\.\., 18\)"):
         agent.act(np.zeros(3), observations[0])
     with pytest.raises(ShapeError, match="give one observation and one goal"):
         agent.act(observations[:2], observations[0])
