@@ -9,9 +9,12 @@ In a deterministic world d* costs exactly 1 there, and by the triangle inequalit
 largest d within the constraints is d*. What no constraint holds down is pushed up to the offset o.
 
 One multiplier for the mean lets the few transitions that all long ways share, such as doors, pay for all others. With
-`constraint: each`, every distinct transition has its own, in an augmented Lagrangian:
+`constraint: each`, every distinct transition with every b has its own, in an augmented Lagrangian:
 
-    E softplus(o - d(x, x')) + E [lambda_t e(t) + e(t)^2],   lambda_t <- (lambda_t + rate (d(t) - 1 - epsilon))^+
+    E softplus(o - d(x, x')) + E [lambda_tb e(t) + e(t)^2],   lambda_tb <- (lambda_tb + rate (d(t) - 1 - epsilon))^+
+
+One per transition would not do: its mean over b is held by the actions that lead nowhere, at the expense of the one
+that goes on.
 
 Published versions work on states with a latent dynamics model; here an action is part of x.
 """
@@ -42,8 +45,8 @@ class MeanConstraint(nn.Module):
     def optimizer(self, lr: float) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=lr)
 
-    def forward(self, local: Tensor, transitions: Tensor) -> tuple[Tensor, Tensor]:
-        """The term of the model, and that of the multiplier, which ascends."""
+    def forward(self, local: Tensor, constraints: Tensor) -> tuple[Tensor, Tensor]:
+        """The term of the model, and that of the multiplier, which ascends; `local`: distances of transitions."""
         violation = F.relu(local - 1).square().mean() - self.epsilon**2
         multiplier = F.softplus(self.raw)
         return multiplier.detach() * violation, -multiplier * violation.detach()
@@ -57,19 +60,19 @@ class MeanConstraint(nn.Module):
 
 
 class EachConstraint(nn.Module):
-    """One multiplier for every distinct transition."""
+    """One multiplier for every distinct transition and action after it."""
 
-    def __init__(self, settings: QrlSettings, num_transitions: int) -> None:
+    def __init__(self, settings: QrlSettings, num_constraints: int) -> None:
         super().__init__()
         self.epsilon = settings.epsilon
-        self.raw = nn.Parameter(torch.full((num_transitions,), float(settings.multiplier)))
+        self.raw = nn.Parameter(torch.full((num_constraints,), float(settings.multiplier)))
 
     def optimizer(self, lr: float) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=lr)
 
-    def forward(self, local: Tensor, transitions: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, local: Tensor, constraints: Tensor) -> tuple[Tensor, Tensor]:
         excess = F.relu(local - 1)
-        multipliers = self.raw.index_select(0, transitions)
+        multipliers = self.raw.index_select(0, constraints)
         primal = (multipliers.detach() * excess + excess.square()).mean()
         return primal, -(multipliers * (local.detach() - 1 - self.epsilon)).sum()
 
@@ -96,7 +99,7 @@ class QrlLearner(Learner):
         self.constraint: MeanConstraint | EachConstraint = (
             MeanConstraint(settings)
             if settings.constraint == "mean"
-            else EachConstraint(settings, len(self.sampler.distinct[0]))
+            else EachConstraint(settings, len(self.sampler.distinct[0]) * model.spec.num_actions)
         ).to(observations.device)
         self.multiplier_optimizer = self.constraint.optimizer(settings.multiplier_lr)
 
@@ -115,7 +118,7 @@ class QrlLearner(Learner):
         distances = self.model.distance_at(rows, sources, torch.cat([a, x[1]]), goals, torch.cat([b, y[1]]))
         local, random = distances.tensor_split([len(s)])
         push = F.softplus(settings.offset - random, beta=1 / settings.softness).mean()
-        primal, dual = self.constraint(local, transitions)
+        primal, dual = self.constraint(local, transitions * self.model.spec.num_actions + b)
         # The dual term has a gradient for the multipliers only, and no value.
         value = push + primal + (dual - dual.detach())
         excess = F.relu(local.detach() - 1)

@@ -112,7 +112,8 @@ class QrlSettings(LearnerSettings):
     )
     constraint: Literal["mean", "each"] = Field(
         "mean",
-        description="mean: one multiplier for the mean violation, as published; each: one per distinct transition",
+        description="mean: one multiplier for the mean violation, as published; each: one per distinct transition and "
+        "action after it",
     )
     multiplier: float = Field(1, gt=0, description="initial Lagrange multiplier")
     multiplier_lr: float = Field(0.01, gt=0, description="rate of the multipliers' ascent")

@@ -114,7 +114,8 @@ def qrl_loss(learner: QrlLearner) -> Tensor:
         excess = (model.distance(before[i], a[i], after[i], b[i]) - 1).clamp(min=0)
         excesses.append(excess)
         if settings.constraint == "each":
-            weighted.append(learner.constraint.multipliers[transitions[i]] * excess)
+            multipliers = learner.constraint.multipliers.view(-1, model.spec.num_actions)
+            weighted.append(multipliers[transitions[i], b[i]] * excess)
     squares = mean([excess**2 for excess in excesses])
     if settings.constraint == "each":
         return mean(pushes) + mean(weighted) + squares

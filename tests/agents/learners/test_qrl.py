@@ -145,7 +145,7 @@ def test_a_pair_and_itself_are_no_transition() -> None:
     learner = QrlLearner(model, ids(1), stay, settings, seed=0)
     scalars = learner.step()
     assert scalars["transition_distance"] == pytest.approx(1)
-    assert learner.constraint.multipliers.tolist() == pytest.approx([1])
+    assert learner.constraint.multipliers.tolist() == pytest.approx([1, 1])  # of both actions after it
 
 
 def train_ring(**values: Any) -> QrlLearner:
