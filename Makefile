@@ -37,6 +37,7 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/heads.py
 	for kind in dense sparse block; do $(BIN)/collect-graph $(DEMO)/$$kind.npz kind=random-$$kind \
 	  --picture docs/graphs/$$kind.png --force || exit 1; done
+	$(BIN)/python docs/objectives.py
 	$(BIN)/python docs/studies.py
 
 bench: $(INSTALLED)

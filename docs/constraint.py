@@ -1,33 +1,51 @@
-"""How long the observed transitions of a run are: `python docs/constraint.py RUN ...` prints a row per run.
+"""What the constrained objective has learned: `python docs/constraint.py RUN ...` prints two tables, a row per run.
 
-A transition costs one step; those that the constrained objective leaves longer are the ones that most ways share.
+Every observed transition costs one step, whatever action follows it: lengths are the longest over these actions.
 """
 
 import sys
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qrl.agents.learners.goal_sampler import GoalSampler
 from qrl.agents.learners.settings import GoalSettings
+from qrl.agents.planning.references import empirical_steps, oracle_steps
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.report import table
+from qrl.envs.ground_truth import ground_truth
+
+RANGES = ((1, 5), (6, 10), (11, 20), (21, 30), (31, 50))  # of exact distances
 
 
-def transition_row(path: str) -> list[str]:
+def rows_of(path: str) -> tuple[list[str], list[str]]:
     run = Run.open(path)
     agent, checkpoint = run.load_agent()
-    dataset = run.dataset
+    dataset, truth = run.dataset, ground_truth(run.dataset.layout)
+    name = [run.name, f"{checkpoint.step:,}"]
     states, actions, following = GoalSampler(dataset, GoalSettings(), 0).distinct
-    moved = states != following
-    observations = dataset.observations
-    lengths = agent.distance(observations[states], observations[following], actions).mean(-1)  # over actions there
-    doors = np.isin(states, dataset.layout.doors) | np.isin(following, dataset.layout.doors)
-    excess = np.sqrt(np.mean(np.maximum(lengths[moved] - 1, 0) ** 2))
-    groups = [lengths[moved & doors], lengths[moved & ~doors]]
-    cells = [f"{part.mean():.2f} (at most {part.max():.2f})" if len(part) else "-" for part in groups]
-    return [run.name, f"{checkpoint.step:,}", *cells, f"{excess:.3f}"]
+    observations, doors, blocked = dataset.observations, truth.layout.doors, states == following
+    lengths = agent.distance(observations[states], observations[following], actions).max(-1)
+    through_door = (np.isin(states, doors) | np.isin(following, doors)) & ~blocked
+    groups = (through_door, ~through_door & ~blocked, blocked)
+    transitions = [_length(lengths[group]) for group in groups]
+
+    exact = oracle_steps(truth) + 1  # of the pair: with the step of its action
+    # Where the data leads nowhere, nothing holds a distance down.
+    known = np.isfinite(empirical_steps(dataset)) & ~np.eye(len(exact), dtype=bool)[..., None]
+    ratio = (agent.all_steps_to_goal(observations) + 1) / exact
+    parts = [ratio[known & (low <= exact) & (exact <= high)] for low, high in RANGES]
+    ratios = [f"{part.mean():.2f}" if len(part) else "-" for part in parts]
+    return name + transitions, name + ratios
+
+
+def _length(lengths: NDArray[np.float32]) -> str:
+    return f"{lengths.mean():.2f} (at most {lengths.max():.2f})" if len(lengths) else "-"
 
 
 if __name__ == "__main__":
-    titles = ["run", "steps", "transitions through doors", "other moves", "root mean squared excess"]
-    print(table(titles, [transition_row(path) for path in sys.argv[1:]]))
+    first, second = zip(*map(rows_of, sys.argv[1:]), strict=True)
+    print(table(["run", "steps", "transitions through doors", "other moves", "blocked moves"], list(first)), end="\n\n")
+    titles = [f"exact {low} to {high}" for low, high in RANGES]
+    print("Mean of learned / exact distance, where the data leads to the goal:\n")
+    print(table(["run", "steps", *titles], list(second)))
