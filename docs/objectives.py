@@ -1,19 +1,17 @@
-"""Refresh what objectives.md shows beside the tables of its study: learners against models, and curves against time."""
+"""Refresh what objectives.md shows beside the tables of its study: every learner with every model, from results.csv."""
 
-from collections.abc import Iterable
+import csv
+import io
 from pathlib import Path
 
-import numpy as np
-from matplotlib.figure import Figure
-
-from qrl.agents.studies.curves import read_curves
-from qrl.agents.studies.findings import Findings, GroupSummary
+from qrl.agents.studies.findings import Findings
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.table import matched, read_rows
+from qrl.agents.studies.selection import select
+from qrl.agents.studies.table import RunRow, matched, read_rows
 from qrl.common.files import atomic_write
-from qrl.envs.pictures import save_figure
 
 FOLDER = Path(__file__).parent / "objectives"
+TRAPS = FOLDER / "traps"
 MODELS = {"iqe": "iqe-maxmean", "mrn": "mrn-fixed", "unconstrained": "unconstrained"}
 METRICS = {
     "success_rate": ("success", 3),
@@ -23,72 +21,53 @@ METRICS = {
     "absolute_error": ("absolute error", 2),
     "signed_error": ("estimate - exact", 2),
     "ratio_cv": ("variation", 3),
-    "seconds": ("seconds", 0),
 }
 
 
-def parts(family: str) -> tuple[str, str]:
-    """The learner and the model of a family."""
-    learner, _, model = family.rpartition("-")
-    return learner, MODELS[model]
+TRAPS_METRICS = {
+    "success_rate": ("success", 3),
+    "all_pairs_success_rate": ("all pairs", 3),
+    "absolute_error": ("absolute error, reachable", 2),
+    "unreachable_estimate": ("mean estimate, unreachable", 1),
+    "unreachable_beyond": ("of these longer than every exact distance", 3),
+}
 
 
-def table(groups: Iterable[GroupSummary], value: float) -> list[list[str]]:
-    """A row per learner and model, by learner in the order of the study; the best success comes first within one."""
-    chosen = [group for group in groups if group.selected and group.complete and group.condition.value == value]
-    rows = []
-    for group in chosen:
-        learner, model = parts(group.family)
-        cells = [
-            "-" if key not in group.means else f"{group.means[key]:.{digits}f}" for key, (_, digits) in METRICS.items()
-        ]
-        rows.append([learner, model, group.configuration.removeprefix("lr="), *cells])
-    return [["learner", "model", "rate", *(title for title, _ in METRICS.values())], *rows]
+def cells(row: RunRow) -> list[str]:
+    learner, _, model = row.family.rpartition("-")
+    scores = {key: row.scores.get(key) for key in METRICS}
+    values = ["-" if scores[key] is None else f"{scores[key]:.{digits}f}" for key, (_, digits) in METRICS.items()]
+    return [learner, MODELS[model], row.choice.removeprefix("lr="), *values]
 
 
-def write_table(rows: list[list[str]], path: Path) -> None:
-    with atomic_write(path) as file:
-        file.write("".join(",".join(row) + "\n" for row in rows).encode())
+def tuning_table() -> list[list[str]]:
+    """Of each family, the run on the tuning seed with the better rate."""
+    folder = StudyFolder(FOLDER)
+    study = folder.read_study()
+    rows = matched(study, read_rows(folder.results))
+    selected = select(study, rows)
+    tuned = [row for row in rows if row.purpose == "tuning" and row.choice == selected[row.family]]
+    return [["learner", "model", "rate", *(title for title, _ in METRICS.values())], *map(cells, tuned)]
 
 
-def draw_curves(rows: list[dict[str, str]], path: Path) -> None:
-    """A panel per model and number of trajectories: success against the seconds of the training steps."""
-    values = sorted({float(row["value"]) for row in rows})
-    learners = list(dict.fromkeys(parts(row["family"])[0] for row in rows))
-    figure = Figure(figsize=(13, 3.6 * len(values) + 0.8), layout="constrained")
-    axes = figure.subplots(len(values), len(MODELS), sharex=True, sharey=True, squeeze=False)
-    for line, value in zip(axes, values, strict=True):
-        for ax, model in zip(line, MODELS.values(), strict=True):
-            for number, learner in enumerate(learners):
-                curve = [
-                    row for row in rows if parts(row["family"]) == (learner, model) and float(row["value"]) == value
-                ]
-                steps = sorted({int(row["step"]) for row in curve})
-                at = [[row for row in curve if int(row["step"]) == step] for step in steps]
-                seconds, success = (
-                    [np.mean([float(row[key]) for row in same]) for same in at] for key in ("seconds", "success_rate")
-                )
-                style = {"color": f"C{number % 10}", "marker": "osD^vPX*<>"[number % 10]}
-                ax.plot(seconds, success, ms=5, label=learner, **style)
-            ax.set_title(f"{model}, {value:,g} trajectories", fontsize=10)
-            ax.set_xscale("log")
-            ax.set_ylim(0, 1.02)
-            ax.grid(alpha=0.3)
-        line[0].set_ylabel("success rate")
-    for ax in axes[-1]:
-        ax.set_xlabel("seconds of training steps, one core")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(learners), frameon=False)
-    save_figure(figure, path)
+def traps_table() -> list[list[str]]:
+    """Means over the seeds, by learner."""
+    folder = StudyFolder(TRAPS)
+    study = folder.read_study()
+    groups = Findings(study, matched(study, read_rows(folder.results))).summaries()
+    titles = ["learner", *(title for title, _ in TRAPS_METRICS.values())]
+    return [titles] + [
+        [group.family, *(f"{group.means[key]:.{digits}f}" for key, (_, digits) in TRAPS_METRICS.items())]
+        for group in groups
+        if group.family in study.settings.families
+    ]
 
 
 def main() -> None:
-    folder = StudyFolder(FOLDER)
-    study = folder.read_study()
-    groups = Findings(study, matched(study, read_rows(folder.results))).summaries()
-    for value in study.settings.values:
-        write_table(table(groups, value), FOLDER / f"learners-{value:g}.csv")
-    draw_curves(list(read_curves(folder.curves)), FOLDER / "curves.png")
+    for path, table in ((FOLDER / "tuning.csv", tuning_table()), (TRAPS / "learners.csv", traps_table())):
+        with atomic_write(path) as file:
+            csv.writer(text := io.StringIO(), lineterminator="\n").writerows(table)
+            file.write(text.getvalue().encode())
 
 
 if __name__ == "__main__":
