@@ -20,7 +20,7 @@ from qrl.readouts import D_MIN
 
 
 class Loss(NamedTuple):
-    """What a step minimises, and what it reports: tensors by name, of which the means are logged."""
+    """What a step minimizes, and what it reports: tensors by name, of which the means are logged."""
 
     value: Tensor
     reports: dict[str, Tensor]
@@ -37,7 +37,7 @@ class LearnerState(NamedTuple):
 class Learner(ABC):
     """A model in training, with everything that its steps depend on.
 
-    A subclass computes its `loss` on what it draws from its `sampler`. What it optimises beside the model is an
+    A subclass computes its `loss` on what it draws from its `sampler`. What it optimizes beside the model is an
     attribute of its own: a network, parameters or a target as an `nn.Module`, and an optimizer for them. The base class
     finds those by their types: it steps every optimizer on the gradient of the loss, and saves and restores modules,
     optimizers and sampler.

@@ -1,7 +1,7 @@
-"""Upper bounds of distances from the data: in a deterministic world, every observed way is one.
+"""Upper bounds of distances from the data: in a deterministic world, every observed path is one.
 
-A bound is sound offline information. In a stochastic world it would be the length of a lucky way, so that data in which
-an action of a state leads to several states is refused.
+A bound is sound offline information. In a stochastic world it would be the length of a lucky path: data in which an
+action of a state leads to several states is refused.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,8 @@ def check_deterministic(dataset: Dataset) -> None:
     if outcomes.max() > 1:
         state, action = pairs[:, outcomes.argmax()]
         raise LearnerError(
-            f"learner.bound: the world is stochastic, so that no way in the data bounds a distance: action {action} of "
-            f"state {state} leads to {outcomes.max()} different states; use bound=none"
+            f"learner.bound: the world is stochastic, so that no path in the data bounds a distance: action {action} "
+            f"of state {state} leads to {outcomes.max()} different states; use bound=none"
         )
 
 

@@ -7,7 +7,7 @@ c of the goal:
     loss = mean_i p_ii + 1/2 mean_i [logsumexp_j(-p_ij) + logsumexp_j(-p_ji)]
 
 the symmetric InfoNCE over all pairs of a batch. Its optimum is the successor distance of the policy that collected the
-data, log(p(y | y) / p(y | x)), here in steps: a way that the data takes rarely is long, even if it is short.
+data, log(p(y | y) / p(y | x)), here in steps: a path that the data rarely takes is long, even if its steps are few.
 """
 
 from qrl.agents.learners.base import Loss, encode_distinct

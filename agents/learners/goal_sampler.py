@@ -13,7 +13,7 @@ from qrl.agents.learners.settings import GoalSettings
 from qrl.envs.dataset import Dataset
 
 Ids = NDArray[np.int64]
-NEAR = 0.03  # share of the state just reached among the goals of balanced transitions: it anchors the distances
+NEAR = 0.03  # fraction of the state just reached among the goals of balanced transitions: it anchors the distances
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class GoalSampler(Sampler):
         self._balanced_rng = self.generator("balanced") if settings.balanced > 0 else None
 
     def sample(self, size: int) -> Batch:
-        """`size` transitions with replacement, each with a goal; the balanced share comes last."""
+        """`size` transitions with replacement, each with a goal; the balanced fraction comes last."""
         balanced = round(size * self.settings.balanced)
         drawn = self._sample(size - balanced)
         if balanced:

@@ -3,8 +3,8 @@
     w1 E (d(x_i, x_j) / h - 1)^2 + w2 E ((1 - d(x, x') / d_max)^+)^2 + w3 E [((d(x_i, x_j) - h)^+)^2 | h <= k]
 
 with pairs x_i, x_j = (s, a) of one trajectory that are h = j - i steps apart, and random pairs x, x' of the data. h is
-an upper bound of d*, in a deterministic world: the regression alone would learn the mean way of the data. The push and
-the bound, which is strict only for near pairs, pull the distance towards the shortest way.
+an upper bound of d*, in a deterministic world: the regression alone would learn the mean path of the data. The push and
+the bound, which is strict only for near pairs, pull the distance towards the shortest path.
 """
 
 import torch

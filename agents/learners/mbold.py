@@ -9,7 +9,7 @@ The targets, for a deterministic world with unit costs and goals (g, a_g) that a
 and for goals that are states: y = 1 if s' = g, else gamma max_b D_target((s', b), g). Whether a goal is reached is
 decided by the identity of states; a trajectory cut by its step cap does not end there.
 
-Options: with `bound`, y is at least gamma**u for a way of u steps in the data; with `loss: huber`, the Huber loss of
+Options: with `bound`, y is at least gamma**u for a path of u steps in the data; with `loss: huber`, the Huber loss of
 min(d, max_distance) replaces the mean squared error of D.
 """
 
@@ -68,7 +68,7 @@ def arrival_targets(y: Tensor, batch: Batch, model: QModel) -> Tensor:
 
 def least_discounted(steps: Tensor, model: QModel) -> Tensor:
     """The least D of goals that are at most so many steps from (s, a) to (g, a_g) away."""
-    if model.goal_kind == "state":  # d((s, a), g) does not count the step that a takes; 0 steps are no way back to s
+    if model.goal_kind == "state":  # d((s, a), g) does not count the step that a takes; 0 steps are no path back to s
         steps = torch.where(steps > 0, steps - 1, torch.inf)
     return model.spec.discount**steps
 

@@ -8,7 +8,7 @@ with (s', b) != (s, a).
 In a deterministic world d* costs exactly 1 there, and by the triangle inequality d <= d* wherever the data leads: the
 largest d within the constraints is d*. What no constraint holds down is pushed up to the offset o.
 
-One multiplier for the mean lets the few transitions that all long ways share, such as doors, pay for all others. With
+One multiplier for the mean lets the few transitions that all long paths share, such as doors, pay for all others. With
 `constraint: each`, every distinct transition with every b has its own, in an augmented Lagrangian:
 
     E softplus(o - d(x, x')) + E [lambda_tb e(t) + e(t)^2],   lambda_tb <- (lambda_tb + rate (d(t) - 1 - epsilon))^+

@@ -70,7 +70,7 @@ class LearnerRegistration:
 
     @property
     def meaning(self) -> str:
-        """What it minimises: the docstring of its module, or of its class."""
+        """What it minimizes: the docstring of its module, or of its class."""
         module = inspect.getmodule(self.cls)
         text = (module and self.origin == "qrl" and module.__doc__) or self.cls.__doc__ or ""
         return inspect.cleandoc(text)

@@ -24,7 +24,7 @@ class GoalSettings(Settings):
         0,
         ge=0,
         le=1,
-        description="share of the batch drawn uniformly from the distinct transitions, with random goals drawn "
+        description="fraction of the batch drawn uniformly from the distinct transitions, with random goals drawn "
         "uniformly from the distinct pairs, however often the data repeats them",
     )
 
@@ -98,7 +98,7 @@ class MboldSettings(LearnerSettings):
     )
     bound: Literal["none", "trajectory", "graph"] = Field(
         "none",
-        description="bound targets by ways in the data, if it is deterministic: the rest of the same trajectory, or "
+        description="bound targets by paths in the data, if it is deterministic: the rest of the same trajectory, or "
         "shortest paths over all transitions",
     )
 

@@ -1,4 +1,4 @@
-"""Temporal metric distillation: the contrastive loss of cmd, and a backup that prefers the shortest way.
+"""Temporal metric distillation: the contrastive loss of cmd, and a backup that prefers the shortest path.
 
 With d in nats, that is -log(gamma) times the distance in steps, and delta = d(x, y) - min_b d((s', b), y) whose second
 part is a fixed target:

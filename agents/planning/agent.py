@@ -75,7 +75,7 @@ class Agent:
         return self.all_costs(observations)
 
     def all_costs(self, observations: NDArray[np.float32]) -> Steps:
-        """(states, goals, actions): what the planner minimises between all pairs of states."""
+        """(states, goals, actions): what the planner minimizes between all pairs of states."""
         return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
 
     def _check_distances(self) -> None:

@@ -91,7 +91,7 @@ def test_bounds_of_stochastic_data(capsys: pytest.CaptureFixture[str]) -> None:
     Dataset.from_arrays(np.array([[0], [1], [0], [2]]), [1, 0, 1], [3], num_actions=2).save("lucky.npz")
     for bound in ("trajectory", "graph"):
         message = error_of(capsys, "dataset=lucky.npz", f"learner.bound={bound}")
-        assert message.startswith("learner.bound: the world is stochastic, so that no way in the data bounds ")
+        assert message.startswith("learner.bound: the world is stochastic, so that no path in the data bounds ")
         assert "action 1 of state 0 leads to 2 different states; use bound=none" in message
 
 

@@ -44,7 +44,7 @@ def test_bounds_by_hand() -> None:
         [3, 3, 4, torch.inf, 1, torch.inf],
     )
     assert make_bound("trajectory", LOOP)(queries).tolist() == [3, 3, 4, torch.inf, 1, torch.inf]
-    # (0, 0) is its own goal; 0 1 2 0; 0 1 3; no way from 3; arrives; unknown.
+    # (0, 0) is its own goal; 0 1 2 0; 0 1 3; no path from 3; arrives; unknown.
     assert make_bound("graph", LOOP)(queries).tolist() == [0, 3, 2, torch.inf, 1, torch.inf]
 
 

@@ -57,7 +57,7 @@ def test_bounded_targets_by_hand() -> None:
 
 
 def test_bounded_targets_for_state_goals_by_hand() -> None:
-    """Of h steps to the goal, h - 1 remain after the action; 0 steps to s itself are no way back to it."""
+    """Of h steps to the goal, h - 1 remain after the action; 0 steps to s itself are no path back to it."""
     model = Table(SPEC, 3, "state")
     transitions = batch([0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 1], [0, 2, 2, 2], [1, 0, 0, 0])
     steps = torch.tensor([0.0, 1, 3, 20])

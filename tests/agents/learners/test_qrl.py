@@ -178,7 +178,7 @@ def test_one_multiplier_holds_the_mean_violation() -> None:
 
 
 def test_what_the_data_does_not_reach_is_pushed_to_the_offset() -> None:
-    one_way = Dataset.from_arrays(np.array([[0.0], [1.0]]), [0], [1], num_actions=1)  # 0 -> 1, and no way back
+    one_way = Dataset.from_arrays(np.array([[0.0], [1.0]]), [0], [1], num_actions=1)  # 0 -> 1, and no path back
     settings = QrlSettings.from_values(
         {"constraint": "each", "epsilon": 0, "offset": 5, "softness": 0.1, "batch_size": 32, "lr": 0.1}
         | {"min_steps": 300, "epochs": 0.01},
