@@ -144,6 +144,9 @@ class Kills:
     def __iter__(self) -> Iterator[str]:
         yield from (f"kill:{number}" for number in range(len(self.named) + self.chains))
 
+    def close(self) -> None:
+        shutil.rmtree(self.folder / "undisturbed", ignore_errors=True)
+
     def run(self, case: str) -> Outcome:
         number = int(case.removeprefix("kill:"))
         folder = self.folder / f"kill-{number}"

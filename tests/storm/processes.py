@@ -1,6 +1,7 @@
 """Commands in forked processes: starting Python with torch takes seconds, forking one that has them, milliseconds."""
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -60,7 +61,7 @@ class Ended:
     @property
     def refused(self) -> bool:
         """With one error, as for a user's mistake."""
-        return self.status == 2 and self.err.count("error: ") == 1
+        return self.status == 2 and len(re.findall("^error: ", self.err, re.MULTILINE)) == 1
 
     def __str__(self) -> str:
         return f"status {self.status} after {self.seconds:.1f} s, {self.memory:,} bytes\n{self.out}\n{self.err}"

@@ -1,7 +1,6 @@
 """What became of every case, counted per kind as a Markdown table."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,10 +12,11 @@ class Verdict(StrEnum):
     TRACEBACK = "tracebacks"
     SLOW = "over 10 s"
     BIG = "over 1 GB"
+    LONG = "long errors"
     SKIPPED = "not permitted"
 
 
-FAILURES = (Verdict.LOST, Verdict.WRONG, Verdict.TRACEBACK, Verdict.SLOW, Verdict.BIG)
+FAILURES = (Verdict.LOST, Verdict.WRONG, Verdict.TRACEBACK, Verdict.SLOW, Verdict.BIG, Verdict.LONG)
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Outcome:
 class Tally:
     """The outcomes of one part of the storm."""
 
-    def __init__(self, title: str, unit: str, kinds: Iterable[str] = ()) -> None:
-        self.title, self.unit = title, unit
-        self.kinds = list(kinds)  # in the order of the table; others follow
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.kinds: list[str] = []
         self.outcomes: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
