@@ -2,12 +2,27 @@
 
 import csv
 import io
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
+
+TIMES = ("steps_per_second", "cpu_seconds")
+
+
+class Clock:
+    """The time of the training steps after `step`."""
+
+    def __init__(self, step: int) -> None:
+        self.step, self.wall, self.cpu = step, time.monotonic(), time.process_time()
+
+    def times(self, step: int) -> dict[str, float]:
+        """The columns `TIMES` of a row: a wall-clock rate, and the processor time of all threads."""
+        rate = (step - self.step) / max(time.monotonic() - self.wall, 1e-9)
+        return dict(zip(TIMES, (rate, time.process_time() - self.cpu), strict=True))
 
 
 class MetricsFile:
@@ -50,7 +65,7 @@ class MetricsFile:
             raise FileError(f"{self.path} is damaged") from None
 
     def seconds(self) -> float:
-        """The time of all logged training steps."""
+        """The processor time of all logged training steps."""
         times = [seconds for _, seconds in self._timed()]
         return times[-1] if times else 0.0
 
@@ -59,11 +74,16 @@ class MetricsFile:
         return [{**row, "seconds": f"{seconds:.2f}"} for row, seconds in self._timed() if row.get(metric)]
 
     def _timed(self) -> list[tuple[dict[str, Any], float]]:
-        """Every row with the seconds of the training steps up to it."""
+        """Every row with the seconds of the training steps up to it.
+
+        Processor time, because other work on the machine would count in wall-clock time.
+        """
         last_step, total, rows = 0, 0.0, []
         try:
             for row in self._read():
-                total += (int(row["step"]) - last_step) / float(row["steps_per_second"])
+                # Release 0.1 logged wall-clock time only.
+                wall = (int(row["step"]) - last_step) / float(row["steps_per_second"])
+                total += float(row.get("cpu_seconds") or wall)
                 last_step = int(row["step"])
                 rows.append((row, total))
         except (ValueError, KeyError, TypeError, ZeroDivisionError):

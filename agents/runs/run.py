@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cached_property
@@ -16,7 +15,7 @@ from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
 from qrl.agents.runs.folder import CONFIG, check_folder, make_folder
 from qrl.agents.runs.loading import load_agent
-from qrl.agents.runs.metrics_file import MetricsFile
+from qrl.agents.runs.metrics_file import TIMES, Clock, MetricsFile
 from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
@@ -248,7 +247,7 @@ class Run:
     @property
     def columns(self) -> list[str]:
         """Those of metrics.csv."""
-        return ["step", *self.trainer.learner.scalars, "steps_per_second", *self.problem.scored(self.dataset)]
+        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.dataset)]
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Scalars]:
         """Train to the end, or until `stop()`, and yield each row of metrics.
@@ -286,7 +285,7 @@ class Run:
 
     def _steps(self, stop: Callable[[], bool], writer: "SummaryWriter", columns: list[str]) -> Iterator[Scalars]:
         settings, learner = self.settings, self.trainer.learner
-        clock, clock_step = time.monotonic(), learner.steps_done
+        clock = Clock(learner.steps_done)
         while learner.steps_done < learner.num_steps and not stop():
             step = learner.steps_done + 1
             last = step == learner.num_steps
@@ -294,15 +293,14 @@ class Run:
             log = evaluate or step % settings.log_every == 0
             scalars = learner.step(log)
             if log:
-                elapsed = time.monotonic() - clock
-                row = {"step": step, **scalars, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
+                row = {"step": step, **scalars, **clock.times(step)}
                 if evaluate:
                     row |= self.trainer.score()
                 self.metrics.append(columns, row)
                 for name, value in row.items():
                     writer.add_scalar(name, value, step)
                 yield row
-                clock, clock_step = time.monotonic(), step
+                clock = Clock(step)
             if last or step % settings.checkpoint_every == 0:
                 self._save()
         if learner.steps_done < learner.num_steps:
