@@ -263,7 +263,7 @@ class Run:
             self.complete.unlink(missing_ok=True)  # an extended run
             if learner.steps_done > 0:
                 self.record.note_resumed(learner.steps_done)
-            columns = self.metrics.start(self.columns, learner.steps_done)
+            columns = self.metrics.start(self.columns, learner.steps_done, self.settings.log_every)
             try:
                 with EventFile(self.tensorboard, purge_step=learner.steps_done + 1) as events:
                     yield from self._steps(stop, events, columns)

@@ -9,7 +9,6 @@ from typing import IO
 
 from qrl.common.errors import FileError
 
-
 _LEFTOVER = ".tmp"  # ends the names of temporary files
 
 
