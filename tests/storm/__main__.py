@@ -92,7 +92,7 @@ def _write(path: Path, text: str) -> None:
     """Replace what is between the marks of the page."""
     before, begin, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
-    assert begin and end, f"{path} has no marks for the tables"
+    assert end, f"{path} has no marks for the tables"
     with atomic_write(path) as file:
         file.write(f"{before}{begin}\n{text}\n{end}{after}".encode())
 

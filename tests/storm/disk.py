@@ -68,7 +68,7 @@ class Disks:
             _unmount(self.mount)
 
     def _prepare(self, folder: Path, stopped: bool) -> None:
-        """A finished run, or one that has just begun: with COMPLETE and the later rows gone, it is resumed from there."""
+        """A finished run, or the same at a checkpoint that it has kept."""
         assert self.subject.expected
         shutil.copytree(self.subject.folder / "run", folder / "run")
         if stopped:

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from qrl.common.errors import UserError
+from tests.storm.containers import RESEALED
 from tests.storm.kinds import KINDS, Kind, Use, make_specimens
-from tests.storm.mutations import RESEALED
 from tests.storm.processes import BYTES, SECONDS, default_signals
 from tests.storm.report import Outcome, Verdict
 
@@ -140,7 +140,8 @@ class Files:
         self.counts = {kind.name: -(-count * kind.weight // total) if count else 0 for kind in KINDS}
         self.total = sum(self.counts.values())
         self.worker = Worker(seed, folder / "specimens", folder / "work")
-        self._pid, self._connection = 0, None
+        self._pid = 0
+        self._connection: Connection | None = None
         if self.total:
             self._prepare()
 

@@ -184,9 +184,10 @@ class Kills:
         kills, wrong, steps = 0, None, []
         while kills < CHAIN and wrong is None:
             kill = Kill(rng.choice(SIGNALS))
-            seconds = rng.uniform(0, subject.undisturbed.seconds) if rng.random() < 0.5 else None
-            if seconds is None:
-                kill = Kill(kill.number, rng.randrange(len(subject.operations)), rng.choice([None, rng.randrange(2**32)]))
+            seconds: float | None = rng.uniform(0, subject.undisturbed.seconds)
+            if rng.random() < 0.5:
+                at, seconds = rng.randrange(len(subject.operations)), None
+                kill = Kill(kill.number, at, torn=rng.choice([None, at]))
             ended = subject.killed(folder, kill, seconds)
             steps.append(f"{kill} after {seconds} s: {ended.status}")
             wrong = judge(ended, kill)

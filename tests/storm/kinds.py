@@ -1,6 +1,7 @@
 """Every kind of file that qrl reads: how an undamaged one is made, and what a user does with it."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -9,12 +10,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from qrl.common.errors import UserError
-from tests.storm import mutations
+from tests.storm import containers, mutations, structures
 from tests.storm.mutations import Mutation
 from tests.storm.processes import Main
 from tests.storm.states import end_state
@@ -41,6 +42,8 @@ claims:
   - {text: quasimetrics are better, more: [iqe-maxmean], than: [regularized]}
 """
 _MINARI = "storm/corridor-v0"
+_RUN = "study/results/runs/iqe-maxmean__5__seed0"
+_SCORES = "study/results/data/corridor__5642e846afb6.json"
 
 
 def one_error(text: str) -> str | None:
@@ -165,11 +168,11 @@ def continue_sweep() -> object:
 
 
 def report(folder: str = "results") -> object:
-    import qrl.agents.studies.report
     from qrl.scripts import report_sweep
 
-    qrl.agents.studies.report.study_picture = lambda *_: None  # type: ignore[assignment]  # half a second, reads no file
-    return command(report_sweep.main, folder, "--out", "report")
+    # The figure takes half a second and reads no file.
+    with mock.patch("qrl.agents.studies.report.study_picture"):
+        return command(report_sweep.main, folder, "--out", "report")
 
 
 def report_table() -> object:
@@ -205,29 +208,36 @@ class Kind:
 
 
 KINDS = [
-    Kind("trajectory dataset", "agent/data.npz", mutations.NPZ, (inspect, inspect, resume, evaluate), 1300, True),
-    Kind("checkpoint, resumed", "agent/stopped/checkpoint.safetensors", mutations.TENSORS, (resume,), 900, True),
-    Kind("checkpoint, evaluated", "agent/done/checkpoint.safetensors", mutations.TENSORS, (load, load, evaluate), 1200, True),
-    Kind("config.yaml", "agent/stopped/config.yaml", mutations.YAML, (resume,), 600),
-    Kind("config.yaml, evaluated", "agent/done/config.yaml", mutations.YAML, (load, load, evaluate), 400),
-    Kind("run.json", "agent/stopped/run.json", mutations.JSON, (resume,), 500),
-    Kind("metrics.csv", "agent/stopped/metrics.csv", mutations.CSV, (resume,), 600),
-    Kind("COMPLETE", "agent/done/COMPLETE", mutations.JSON, (resume_done, evaluate), 250),
-    Kind("settings (YAML)", "agent/settings.yaml", mutations.YAML, (train_settings,), 700),
+    Kind("trajectory dataset", "agent/data.npz", containers.NPZ, (inspect, inspect, resume, evaluate), 1300, True),
+    Kind("checkpoint, resumed", "agent/stopped/checkpoint.safetensors", containers.TENSORS, (resume,), 900, True),
+    Kind(
+        "checkpoint, loaded",
+        "agent/done/checkpoint.safetensors",
+        containers.TENSORS,
+        (load, load, evaluate),
+        1200,
+        True,
+    ),
+    Kind("config.yaml", "agent/stopped/config.yaml", structures.YAML, (resume,), 600),
+    Kind("config.yaml, loaded", "agent/done/config.yaml", structures.YAML, (load, load, evaluate), 400),
+    Kind("run.json", "agent/stopped/run.json", structures.JSON, (resume,), 500),
+    Kind("metrics.csv", "agent/stopped/metrics.csv", structures.CSV, (resume,), 600),
+    Kind("COMPLETE", "agent/done/COMPLETE", structures.JSON, (resume_done, evaluate), 250),
+    Kind("settings (YAML)", "agent/settings.yaml", structures.YAML, (train_settings,), 700),
     Kind("layout (text)", "agent/layout.txt", mutations.TEXT, (collect_layout,), 600),
-    Kind("graph dataset", "graph/data.npz", mutations.NPZ, (load_graph, load_graph, resume_graph), 700, True),
-    Kind("graph settings (YAML)", "graph/graph.yaml", mutations.YAML, (graph_settings,), 300),
+    Kind("graph dataset", "graph/data.npz", containers.NPZ, (load_graph, load_graph, resume_graph), 700, True),
+    Kind("graph settings (YAML)", "graph/graph.yaml", structures.YAML, (graph_settings,), 300),
     Kind("edge list (text)", "graph/edges.txt", mutations.TEXT, (collect_edges,), 400),
-    Kind("edge list (gzip)", "graph/edges.txt.gz", mutations.GZIP, (collect_zipped_edges,), 400),
-    Kind("node features (.npy)", "graph/features.npy", mutations.NPY, (collect_edges,), 500),
-    Kind("study (YAML)", "study/study.yaml", mutations.YAML, (plan_study,), 700),
-    Kind("study.yaml of a sweep", "study/results/study.yaml", mutations.YAML, (continue_sweep, report), 250),
-    Kind("results.csv", "study/table/results.csv", mutations.CSV, (report_table,), 500),
-    Kind("results.csv of a sweep", "study/results/results.csv", mutations.CSV, (continue_sweep, report), 200),
-    Kind("curves.csv", "study/results/curves.csv", mutations.CSV, (read_curves,), 200),
-    Kind("evaluation.json", "study/results/runs/iqe-maxmean__5__seed0/evaluation.json", mutations.JSON, (continue_sweep, report), 300),
-    Kind("references (JSON)", "study/results/data/corridor__5642e846afb6.json", mutations.JSON, (continue_sweep, report), 200),
-    Kind("Minari metadata (JSON)", f"minari/{_MINARI}/data/metadata.json", mutations.JSON, (import_minari,), 150),
+    Kind("edge list (gzip)", "graph/edges.txt.gz", containers.GZIP, (collect_zipped_edges,), 400),
+    Kind("node features (.npy)", "graph/features.npy", containers.NPY, (collect_edges,), 500),
+    Kind("study (YAML)", "study/study.yaml", structures.YAML, (plan_study,), 700),
+    Kind("study.yaml of a sweep", "study/results/study.yaml", structures.YAML, (continue_sweep, report), 250),
+    Kind("results.csv", "study/table/results.csv", structures.CSV, (report_table,), 500),
+    Kind("results.csv of a sweep", "study/results/results.csv", structures.CSV, (continue_sweep, report), 200),
+    Kind("curves.csv", "study/results/curves.csv", structures.CSV, (read_curves,), 200),
+    Kind("evaluation.json", f"{_RUN}/evaluation.json", structures.JSON, (continue_sweep, report), 300),
+    Kind("references (JSON)", _SCORES, structures.JSON, (continue_sweep, report), 200),
+    Kind("Minari metadata (JSON)", f"minari/{_MINARI}/data/metadata.json", structures.JSON, (import_minari,), 150),
     Kind("Minari data (HDF5)", f"minari/{_MINARI}/data/main_data.hdf5", mutations.BYTES, (import_minari,), 250),
 ]
 
@@ -266,7 +276,6 @@ def _stop(run: Path) -> None:
 
 def _graph() -> None:
     from qrl.scripts import collect_graph, train_graph
-    import gzip
 
     rng = np.random.default_rng(0)
     edges = "# an edge list\n" + "".join(f"{one} {(one + step) % 12}\n" for one in range(12) for step in (1, 3))

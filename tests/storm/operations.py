@@ -24,7 +24,7 @@ _EVENTS = {
     "os.chmod": "chmod",
     "fsync": "fsync",
 }
-_TEMPORARY = re.compile(r"\.(.+)\.\w{8}")  # names of `atomic_write`
+_TEMPORARY = re.compile(r"\.(.+)\.\w{8}(\.tmp)?")  # names of `atomic_write`
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Operations:
         target = args[1] if event == "os.rename" else args[0]
         if not isinstance(target, str | os.PathLike) or (event == "open" and not args[2] & _WRITES):
             return None
-        path = Path(os.path.realpath(target) if event == "fsync" else os.path.abspath(target))
+        path = Path(target).resolve() if event == "fsync" else Path(target).absolute()
         return path if path.is_relative_to(self.folder) else None
 
     def _end(self) -> None:

@@ -71,7 +71,7 @@ class Forked:
     """A command in a process of its own, in the folder `cwd`, with `arm` called before it."""
 
     def __init__(self, main: Main, argv: Sequence[str], cwd: Path, arm: Callable[[], None] = lambda: None) -> None:
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._out, self._err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115 - closed when read
         self._baseline = _resident()
         self._start = time.monotonic()
         self.pid = os.fork()

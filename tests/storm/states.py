@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-_TIMES = {"steps_per_second", "seconds"}
+from qrl.agents.runs.metrics_file import TIMES
+
+_TIMES = {*TIMES, "seconds"}
 
 
 def end_state(folder: Path) -> dict[str, bytes]:
