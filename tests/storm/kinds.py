@@ -35,7 +35,7 @@ settings:
 families:
   iqe-maxmean: {}
   regularized: {model: dot, grid: {learner.triangle: [0.3, 3]}}
-axis: {collector.trajectories: [5, 8]}
+axis: {collector.trajectories: [5]}
 seeds: [0]
 tuning_seeds: [7]
 claims:

@@ -22,13 +22,16 @@ def _ignored(path: Path) -> bool:
 
 
 def _timeless(path: Path, folder: Path) -> bytes:
-    data = path.read_bytes()
-    if path.suffix == ".csv":
-        rows = csv.DictReader(io.StringIO(data.decode()))
-        return repr([_without_times(row) for row in rows]).encode()
-    if path.name == "COMPLETE":
-        return repr(_without_times(json.loads(data))).encode()
-    return data.replace(str(folder.resolve()).encode(), b"FOLDER")
+    data = path.read_bytes().replace(str(folder.resolve()).encode(), b"FOLDER")
+    try:
+        if path.suffix == ".csv":
+            rows = csv.DictReader(io.StringIO(data.decode()))
+            return repr([_without_times(row) for row in rows]).encode()
+        if path.name == "COMPLETE":
+            return repr(_without_times(json.loads(data))).encode()
+    except (ValueError, TypeError, AttributeError, csv.Error):  # damaged: as it is
+        return data
+    return data
 
 
 def _without_times(row: dict[str, Any]) -> dict[str, Any]:
