@@ -4,6 +4,7 @@ Exit status 1 if anything was lost, silently wrong, or ended with a traceback, a
 """
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +25,8 @@ Part = Kills | Consoles | Disks | Files
 def main() -> int:
     args = _arguments()
     preload()
-    folder = Path(args.folder or tempfile.mkdtemp(prefix="storm-")).absolute()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # much faster for thousands of small files
+    folder = Path(args.folder or tempfile.mkdtemp(prefix="storm-", dir=memory)).absolute()
     tallies, failures = [], 0
     for title, part_type, count in (
         ("kills of a training run", Kills, args.kills),
