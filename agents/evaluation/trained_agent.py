@@ -34,7 +34,7 @@ class TrainedAgent:
         run = Run.open(run.path if isinstance(run, Run) else run, "train-agent")
         agent, metadata = run.load_agent(checkpoint, seed)
         notices = []
-        if not run.complete.exists():
+        if not run.finished:
             total = "?" if run.num_steps is None else run.num_steps
             notices.append(f"{run.path} is not complete: this is its checkpoint at step {metadata.step} of {total}")
         if agent.learns == "scores":
@@ -67,7 +67,7 @@ class TrainedAgent:
             "model": self.checkpoint.model_name,
             "learner": self.run.settings.learner.name,
             "step": self.checkpoint.step,
-            "complete": self.run.complete.exists(),
+            "complete": self.run.finished,
         }
 
     def subject(self, evaluator: Evaluator) -> Subject:

@@ -224,6 +224,11 @@ class Run:
         return load_checkpoint(self.checkpoint, with_tensors=False)[0].step
 
     @property
+    def finished(self) -> bool:
+        """Whether it has been trained to the end, and its last checkpoint is of that step."""
+        return self.complete.exists() and self.step >= (self.num_steps or 0)
+
+    @property
     def num_steps(self) -> int | None:
         """The planned number of training steps."""
         return self.record.read().get("num_steps")
@@ -260,7 +265,7 @@ class Run:
             learner = self.trainer.learner
             if learner.steps_done == learner.num_steps and self.complete.exists():
                 return
-            self.complete.unlink(missing_ok=True)  # an extended run
+            self.complete.unlink(missing_ok=True)  # of an extended run, or of another checkpoint
             if learner.steps_done > 0:
                 self.record.note_resumed(learner.steps_done)
             columns = self.metrics.start(self.columns, learner.steps_done, self.settings.log_every)

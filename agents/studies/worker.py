@@ -80,7 +80,7 @@ def _run(job: Job) -> None:
         run = Run.start(settings)
     for _ in run.train(stop=_ORPHANED.is_set):
         pass
-    if not run.complete.exists():
+    if not run.finished:
         raise RunError(f"stopped at step {run.trainer.learner.steps_done}, because the sweep has ended")
     SCORERS[job.command].evaluate(run, path / EVALUATION)
 
