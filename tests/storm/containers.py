@@ -130,12 +130,36 @@ def _odd_array(rng: random.Random, array: NDArray[Any]) -> NDArray[Any]:
     return changed.get(change, array.reshape(-1, *array.shape[2:]))
 
 
+def unseal(rng: random.Random, data: bytes) -> bytes:
+    """A checkpoint with other content as release 0.1 wrote it, without hashes: only checks of the content are left."""
+    length = struct.unpack("<Q", data[:8])[0]
+    header, numbers = json.loads(data[8 : 8 + length]), data[8 + length :]
+    metadata = header.pop("__metadata__")
+    content = json.loads(metadata["qrl"])
+    for key in ("tensors_hash", "metadata_hash"):
+        content.pop(key, None)
+    content["format_version"] = 1
+    change = rng.choice(["metadata", "metadata", "metadata", "numbers", "type", "shape", "remove"])
+    name, last = rng.choice(list(header)), max(header, key=lambda key: header[key]["data_offsets"])
+    if change == "numbers":
+        numbers = rng.choice([flip_bits, zero_block, odd_number])(rng, numbers)
+    elif change == "type":
+        header[name]["dtype"] = {"F32": "I32"}.get(header[name]["dtype"], "F32")
+    elif change == "shape":
+        header[name]["shape"] = [1, *header[name]["shape"][::-1]]
+    elif change == "remove":
+        numbers = numbers[: header.pop(last)["data_offsets"][0]]
+    metadata["qrl"] = restructure(rng, content) if change == "metadata" else json.dumps(content)
+    text = json.dumps({"__metadata__": metadata, **header}).encode()
+    return struct.pack("<Q", len(text)) + text + numbers
+
+
 def inside_gzip(rng: random.Random, data: bytes) -> bytes:
     return gzip.compress(rng.choice(TEXT)(rng, gzip.decompress(data)))
 
 
 NPY: list[Mutation] = [*BYTES, *[change_npy] * 7]
 NPZ: list[Mutation] = [*BYTES, *[change_member] * 7, *[reseal] * 4]
-TENSORS: list[Mutation] = [*BYTES, *[change_tensors] * 7]
+TENSORS: list[Mutation] = [*BYTES, *[change_tensors] * 7, *[unseal] * 7]
 GZIP: list[Mutation] = [*BYTES, *[inside_gzip] * 7]
-RESEALED = [reseal.__name__]  # other content of a hashed file, as its hash says
+RESEALED = [reseal.__name__, unseal.__name__]  # other content that no hash contradicts

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from qrl.common.errors import UserError
 from tests.storm.containers import RESEALED
-from tests.storm.kinds import KINDS, Kind, Use, make_specimens
+from tests.storm.kinds import KINDS, Kind, LostError, Use, make_specimens
 from tests.storm.processes import BYTES, SECONDS, default_signals
 from tests.storm.report import Outcome, Verdict
 
@@ -86,6 +86,8 @@ class Worker:
             result = use()
         except UserError as error:
             verdict, detail = self._judge_refusal(str(error), before, self._precious(kind.folder))
+        except LostError as error:
+            verdict, detail = Verdict.LOST, str(error)
         except BaseException:  # also what should never be raised
             verdict, detail = Verdict.TRACEBACK, traceback.format_exc()
         else:

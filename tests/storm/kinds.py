@@ -22,6 +22,11 @@ from tests.storm.states import end_state
 
 Use = Callable[[], object]
 
+
+class LostError(Exception):
+    """What a user had is gone, and no error was shown."""
+
+
 _SMALL = ["compile=off", "threads=1", "model.width=8", "model.latent_size=8", "learner.batch_size=16"]
 _SHORT = ["learner.epochs=0.01", "learner.min_steps=8", "log_every=2", "evaluate_every=4", "checkpoint_every=4"]
 _GRAPH = ["kind=edge-list", "landmarks=4", "pairs=20", "validation_pairs=6", "feature_size=4", "features=features.npy"]
@@ -78,6 +83,19 @@ def resume(run: str = "stopped") -> object:
 
     command(train_agent.main, "--resume", run)
     return end_state(Path(run))
+
+
+def resume_metrics() -> object:
+    """Rows that the damage has spared must be in the file that a resume accepts."""
+    path = Path("stopped/metrics.csv")
+    undamaged = Path("../../specimens/agent", path).read_bytes().splitlines()[1:]
+    damaged = path.read_bytes().splitlines() if path.is_file() else []
+    state = resume()
+    rows = [set(line.split(b",")) for line in path.read_bytes().splitlines()]
+    lost = [line for line in undamaged if line in damaged and not any(set(line.split(b",")) <= row for row in rows)]
+    if lost:
+        raise LostError(f"rows that could be read are gone: {lost}")
+    return state
 
 
 def resume_done() -> object:
@@ -221,7 +239,7 @@ KINDS = [
     Kind("config.yaml", "agent/stopped/config.yaml", structures.YAML, (resume,), 600),
     Kind("config.yaml, loaded", "agent/done/config.yaml", structures.YAML, (load, load, evaluate), 400),
     Kind("run.json", "agent/stopped/run.json", structures.JSON, (resume,), 500),
-    Kind("metrics.csv", "agent/stopped/metrics.csv", structures.CSV, (resume,), 600),
+    Kind("metrics.csv", "agent/stopped/metrics.csv", structures.CSV, (resume_metrics,), 600),
     Kind("COMPLETE", "agent/done/COMPLETE", structures.JSON, (resume_done, evaluate), 250),
     Kind("settings (YAML)", "agent/settings.yaml", structures.YAML, (train_settings,), 700),
     Kind("layout (text)", "agent/layout.txt", mutations.TEXT, (collect_layout,), 600),
