@@ -1,6 +1,5 @@
 """The agent of a training run, opened for evaluation: with its data, and what a reader of its results should know."""
 
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,11 +80,11 @@ class TrainedAgent:
 
     def log(self, results: Results) -> None:
         """Write the values into the run's TensorBoard, at the checkpoint's step."""
-        from torch.utils.tensorboard import SummaryWriter
+        from qrl.agents.runs.events import EventFile
 
         try:
-            with closing(SummaryWriter(str(self.run.tensorboard))) as writer:
-                for key, value in results.scalars().items():
-                    writer.add_scalar(f"planning-{results.protocol}/{key}", value, self.checkpoint.step)
+            with EventFile(self.run.tensorboard) as events:
+                tags = {f"planning-{results.protocol}/{key}": value for key, value in results.scalars().items()}
+                events.add(tags, self.checkpoint.step)
         except OSError as error:
             raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error

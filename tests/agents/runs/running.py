@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from qrl.agents.runs.metrics_file import TIMES
 from qrl.agents.runs.run import Run, Scalars
 from qrl.agents.runs.settings import RunSettings
 
@@ -26,7 +27,7 @@ def stop_at(run: Run, step: int) -> None:
 def logged_rows(path: Path) -> list[dict[str, str]]:
     """The rows of metrics.csv, without the column that depends on the time."""
     with (path / "metrics.csv").open() as file:
-        return [{key: value for key, value in row.items() if key != "steps_per_second"} for row in csv.DictReader(file)]
+        return [{key: value for key, value in row.items() if key not in TIMES} for row in csv.DictReader(file)]
 
 
 def checkpoint_bytes(path: Path) -> bytes:
