@@ -59,8 +59,8 @@ def test_d3rlpy_on_an_export(capsys: pytest.CaptureFixture[str]) -> None:
     assert trained["data"].size() == dataset.num_episodes
     for index, episode in enumerate(trained["data"].episodes):
         states = dataset.states[dataset.starts[index] : dataset.ends[index]]
-        goals = np.broadcast_to(dataset.goals[index], states.shape)
-        np.testing.assert_array_equal(episode.observations, np.hstack(dataset.observations[[states, goals]]))
+        rows = [dataset.observations[ids] for ids in np.broadcast_arrays(states, dataset.goals[index])]
+        np.testing.assert_array_equal(episode.observations, np.hstack(rows))
         assert episode.terminated == dataset.terminated[index]
 
 
