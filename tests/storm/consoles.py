@@ -112,6 +112,7 @@ class Consoles:
 
     def _new(self, name: str) -> Path:
         folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier try
         folder.mkdir()
         (folder / "study.yaml").write_text(STUDY)
         return folder

@@ -150,6 +150,7 @@ class Kills:
     def run(self, case: str) -> Outcome:
         number = int(case.removeprefix("kill:"))
         folder = self.folder / f"kill-{number}"
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier try
         outcome = self._one(case, number, folder) if number < len(self.named) else self._chain(case, number, folder)
         if not outcome.failed:
             shutil.rmtree(folder)

@@ -118,7 +118,7 @@ def greedy() -> object:
         (refused, True, Verdict.SURVIVED, REFUSED),
         (accepted, False, Verdict.SURVIVED, OTHER),
         (accepted, True, Verdict.WRONG, OTHER),
-        (refused_at_length, True, Verdict.LONG, "2,001 characters"),
+        (refused_at_length, True, Verdict.LONG, " characters: xxx"),
         (crashed, True, Verdict.TRACEBACK, "ZeroDivisionError"),
         (destroyed, True, Verdict.LOST, "a refusal changed folder/metrics.csv"),
         (greedy, False, Verdict.BIG, "bytes"),
