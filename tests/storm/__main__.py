@@ -51,7 +51,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.storm", description=__doc__)
     add = parser.add_argument
     add("--seed", type=int, default=0, help="the same seed gives the same cases (default: 0)")
-    add("--kills", type=int, default=480, metavar="N", help="kills of training runs (default: 480)")
+    add("--kills", type=int, default=500, metavar="N", help="kills of training runs (default: 500)")
     add("--console-kills", type=int, default=24, metavar="N", help="kills of console commands (default: 24)")
     add("--disks", type=int, default=40, metavar="N", help="full and read-only file systems (default: 40)")
     add("--files", type=int, default=10_000, metavar="N", help="damaged files (default: 10000)")

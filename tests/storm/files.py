@@ -100,7 +100,7 @@ class Worker:
 
     def damage(self, kind: Kind, number: int) -> str:
         """Damage the file in the folder of the work; says how."""
-        path = self.work / kind.file
+        (path,) = self.work.glob(kind.file)
         if number < len(WHOLE):
             WHOLE[number](path)
             return WHOLE[number].__name__.strip("_")
@@ -222,8 +222,9 @@ class Files:
         """Put the damaged file where it can be looked at."""
         kept = self.folder / "failures" / f"{kind.name.replace(' ', '-')}-{number}"
         kept.mkdir(parents=True, exist_ok=True)
-        _, data = mutated(self.seed, kind, number, (self.folder / "specimens" / kind.file).read_bytes())
-        (kept / Path(kind.file).name).write_bytes(data)
+        (specimen,) = (self.folder / "specimens").glob(kind.file)
+        _, data = mutated(self.seed, kind, number, specimen.read_bytes())
+        (kept / specimen.name).write_bytes(data)
 
 
 def _reset_peak() -> int:

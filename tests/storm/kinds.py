@@ -15,6 +15,8 @@ from unittest import mock
 import numpy as np
 
 from qrl.common.errors import UserError
+from qrl.common.settings import dump_yaml
+from tests.agents.studies.hand_made import TINY, InlineBackend
 from tests.storm import containers, mutations, structures
 from tests.storm.mutations import Mutation
 from tests.storm.processes import Main
@@ -30,25 +32,17 @@ class LostError(Exception):
 _SMALL = ["compile=off", "threads=1", "model.width=8", "model.latent_size=8", "learner.batch_size=16"]
 _SHORT = ["learner.epochs=0.01", "learner.min_steps=8", "log_every=2", "evaluate_every=4", "checkpoint_every=4"]
 _GRAPH = ["kind=edge-list", "landmarks=4", "pairs=20", "validation_pairs=6", "feature_size=4", "features=features.npy"]
-STUDY = """
-settings:
-  collector: {layout: corridor, max_steps: 20}
-  model: {width: 8, latent_size: 8}
-  learner: {min_steps: 4, epochs: 0.01, batch_size: 16}
-  compile: off
-  checkpoint_every: 2
-families:
-  iqe-maxmean: {}
-  regularized: {model: dot, grid: {learner.triangle: [0.3, 3]}}
-axis: {collector.trajectories: [5]}
-seeds: [0]
-tuning_seeds: [7]
-claims:
-  - {text: quasimetrics are better, more: [iqe-maxmean], than: [regularized]}
-"""
+STUDY = dump_yaml(
+    TINY
+    | {
+        "families": {"iqe-maxmean": {}, "regularized": {"model": "dot", "grid": {"learner.triangle": [0.3, 3]}}},
+        "tuning_seeds": [7],
+        "claims": [{"text": "quasimetrics are better", "more": ["iqe-maxmean"], "than": ["regularized"]}],
+    }
+)
 _MINARI = "storm/corridor-v0"
 _RUN = "study/results/runs/iqe-maxmean__5__seed0"
-_SCORES = "study/results/data/corridor__5642e846afb6.json"
+_SCORES = "study/results/data/*.json"
 
 
 def one_error(text: str) -> str | None:
@@ -172,7 +166,6 @@ def continue_sweep() -> object:
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.study import Study
     from qrl.agents.studies.sweep import sweep
-    from tests.agents.studies.hand_made import InlineBackend
 
     folder = StudyFolder("results")
     with contextlib.redirect_stdout(io.StringIO()), InlineBackend() as backend:
@@ -214,7 +207,7 @@ def import_minari() -> object:
 @dataclass(frozen=True)
 class Kind:
     name: str
-    file: str  # below the folder of the specimens
+    file: str  # below the folder of the specimens; a pattern, where its name has a hash
     mutations: list[Mutation]
     uses: tuple[Use, ...]
     weight: int  # number of files of 10,000, roughly
