@@ -16,7 +16,7 @@ from tests.storm.disk import Disks
 from tests.storm.files import Files
 from tests.storm.kills import Kills
 from tests.storm.processes import preload
-from tests.storm.report import Outcome, Tally, Verdict
+from tests.storm.report import Outcome, Tally
 
 BEGIN, END = "<!-- storm -->\n", "<!-- end of storm -->\n"
 Part = Kills | Consoles | Disks | Files
@@ -67,8 +67,6 @@ def _storm(part: Part, title: str, only: str | None) -> Tally:
     with Progress(len(cases), 0, title) as progress:
         for done, case in enumerate(cases, 1):
             outcome = part.run(case)
-            if outcome.verdict == Verdict.SLOW:  # or the machine was busy
-                outcome = part.run(case)
             tally.add(outcome)
             if outcome.failed or only is not None:
                 _show(outcome)

@@ -14,7 +14,7 @@ from pathlib import Path
 from qrl.common.errors import UserError
 from tests.storm.containers import RESEALED
 from tests.storm.kinds import KINDS, Kind, LostError, Use, make_specimens
-from tests.storm.processes import BYTES, SECONDS, default_signals
+from tests.storm.processes import BYTES, Limit, default_signals
 from tests.storm.report import Outcome, Verdict
 
 REFUSED, UNHARMED, OTHER = "refused", "without effect", "read as other values"
@@ -55,6 +55,10 @@ def mutated(seed: int, kind: Kind, number: int, data: bytes) -> tuple[str, bytes
     return mutation.__name__, mutation(rng, data)
 
 
+def _use(kind: Kind, number: int) -> Use:
+    return kind.uses[number % len(kind.uses)]
+
+
 def _kind(name: str) -> Kind:
     return next(kind for kind in KINDS if kind.name == name)
 
@@ -70,14 +74,19 @@ class Worker:
         while True:
             name, number = connection.recv()
             try:
+                self.prepare(_kind(name), number)
+                connection.send("ready")
                 answer: Answer | str = self.judge(_kind(name), number)
             except Exception:  # of the storm itself
                 answer = traceback.format_exc()
             connection.send(answer)
 
+    def prepare(self, kind: Kind, number: int) -> object:
+        """What the use of the undamaged file gives, which has no limits."""
+        return self._expected(kind.folder, _use(kind, number))
+
     def judge(self, kind: Kind, number: int) -> Answer:
-        use = kind.uses[number % len(kind.uses)]
-        expected = self._expected(kind.folder, use)
+        use, expected = _use(kind, number), self.prepare(kind, number)
         self._lay_out(kind.folder)
         what = self.damage(kind, number)
         before = self._precious(kind.folder)
@@ -182,16 +191,20 @@ class Files:
         connection = self._connection or self._start()
         try:
             connection.send((name, number))
-            if connection.poll(SECONDS + 1):  # the undamaged file's turn is included
-                answer = connection.recv()
-                assert not isinstance(answer, str), f"{name}:{number}: {answer}"
-                verdict, detail = answer
-                return verdict, detail
+            ready = connection.recv()
+            assert ready == "ready", f"{name}:{number}: {ready}"
+            limit = Limit(self._pid)
+            while not limit.exceeded:
+                if connection.poll(0.5):
+                    answer = connection.recv()
+                    assert not isinstance(answer, str), f"{name}:{number}: {answer}"
+                    verdict, detail = answer
+                    return verdict, detail
         except (EOFError, OSError):
             status = self._stop()
             return Verdict.TRACEBACK, f"the process died: {os.waitstatus_to_exitcode(status)}"
         self._stop()
-        return Verdict.SLOW, f"more than {SECONDS} s"
+        return Verdict.SLOW, "takes too long"
 
     def _start(self) -> Connection:
         connection, other = Pipe()

@@ -1,5 +1,6 @@
 """Commands in forked processes: starting Python with torch takes seconds, forking one that has them, milliseconds."""
 
+import importlib
 import os
 import re
 import resource
@@ -15,26 +16,29 @@ from typing import IO, Any
 
 from tests.storm.report import Verdict
 
-SECONDS = 10.0  # that a command on these small files may take
+SECONDS = 10.0  # of processor time that a command on these small files may take
+PATIENCE = 60.0  # seconds that it may take without using them, because the machine may be busy
 BYTES = 10**9  # of memory that it may take beside that of the imported modules
+_HEAVY = (
+    *("torch._dynamo", "torch.utils.tensorboard", "matplotlib.pyplot"),
+    *("qrl.agents.studies.report", "qrl.agents.studies.sweep"),
+)
 Main = Callable[[Sequence[str]], int]
 
 
 def preload() -> None:
     """Import what the commands would, without a thread or a tensor operation: the process stays safe to fork."""
     import torch
-    import torch._dynamo
-    import torch.utils.tensorboard
     from tqdm import tqdm
 
-    import qrl.agents.learners.registry
-    import qrl.agents.studies.sweep
-    import qrl.registry
+    import qrl
 
+    for module in _HEAVY:
+        importlib.import_module(module)
     tqdm.monitor_interval = 0  # no thread
     torch.set_num_threads(1)
-    qrl.agents.learners.registry.list_learners()
-    qrl.registry.list_q_models()
+    qrl.list_learners()
+    qrl.list_q_models()
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Ended:
     @property
     def fault(self) -> Verdict | None:
         """What no command may do, whatever happens to it."""
-        if self.status == -signal.SIGALRM or self.seconds > SECONDS:
+        if self.status == -signal.SIGALRM:
             return Verdict.SLOW
         if self.memory > BYTES:
             return Verdict.BIG
@@ -65,6 +69,23 @@ class Ended:
 
     def __str__(self) -> str:
         return f"status {self.status} after {self.seconds:.1f} s, {self.memory:,} bytes\n{self.out}\n{self.err}"
+
+
+class Limit:
+    """The time that a process may take from now on."""
+
+    def __init__(self, pid: int) -> None:
+        self._stat = Path(f"/proc/{pid}/stat")
+        self._start, self._used = time.monotonic(), self._processor_seconds()
+
+    def _processor_seconds(self) -> float:
+        times = self._stat.read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def exceeded(self) -> bool:
+        elapsed = time.monotonic() - self._start
+        return elapsed > PATIENCE or (elapsed > SECONDS and self._processor_seconds() - self._used > SECONDS)
 
 
 class Forked:
@@ -107,10 +128,11 @@ class Forked:
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         return self._ended(status, usage) if pid else None
 
-    def wait(self, seconds: float = SECONDS) -> Ended:
-        """End it by SIGALRM if it takes longer."""
+    def wait(self) -> Ended:
+        """End it by SIGALRM if it takes too long."""
+        limit = Limit(self.pid)
         while (ended := self.poll()) is None:
-            if time.monotonic() - self._start > seconds:
+            if limit.exceeded:
                 self.kill(signal.SIGALRM)
                 _, status, usage = os.wait4(self.pid, 0)
                 return self._ended(status, usage)
