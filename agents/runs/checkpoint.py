@@ -10,7 +10,7 @@ from torch import Tensor
 
 from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.settings import Learns
-from qrl.common.files import atomic_write
+from qrl.common.files import atomic_write, regular_file
 from qrl.common.settings import Settings
 
 FORMAT = "qrl-checkpoint"
@@ -43,6 +43,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tenso
 
 
 def load_checkpoint(path: Path, with_tensors: bool = True) -> tuple[Checkpoint, dict[str, Tensor]]:
+    regular_file(path, CheckpointError)
     try:
         with safe_open(path, framework="pt") as file:
             content = _read_metadata(path, file.metadata() or {})

@@ -14,7 +14,8 @@ from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.selection import select, tuned, wanted
-from qrl.agents.studies.study import Condition, PlannedRun, Study
+from qrl.agents.studies.settings import Condition
+from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 

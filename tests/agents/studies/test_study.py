@@ -8,7 +8,8 @@ import pytest
 
 from qrl.agents.learners.settings import MboldSettings
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
-from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.settings import StudySettings
+from qrl.agents.studies.study import Study
 from qrl.common.errors import ConfigError, UserError
 
 VALUES: dict[str, Any] = {
@@ -167,7 +168,8 @@ def test_a_grid_of_learners() -> None:
 
 def test_planning_needs_no_torch() -> None:
     program = (
-        "import sys; from qrl.agents.studies.study import Study, StudySettings\n"
+        "import sys; from qrl.agents.studies.study import Study\n"
+        "from qrl.agents.studies.settings import StudySettings\n"
         f"assert Study('test', StudySettings.from_values({VALUES | {'families': CLONING}!r}, 'test')).runs\n"
         "assert 'torch' not in sys.modules"
     )
