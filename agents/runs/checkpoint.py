@@ -12,6 +12,7 @@ from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.settings import Learns
 from qrl.common.files import atomic_write, regular_file
 from qrl.common.settings import Settings
+from qrl.common.text import shown
 
 FORMAT = "qrl-checkpoint"
 VERSION = 1
@@ -64,7 +65,7 @@ def _read_metadata(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     version = content.pop("format_version", None)
     if version != VERSION:
         raise CheckpointError(
-            f"{path} has format version {version!r}, but this release of qrl reads version {VERSION}; "
+            f"{path} has format version {shown(version)}, but this release of qrl reads version {VERSION}; "
             "use the release that wrote it"
         )
     return content

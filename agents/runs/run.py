@@ -21,7 +21,7 @@ from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
 from qrl.common.errors import ConfigError, RegistryError
-from qrl.common.files import atomic_write, is_file
+from qrl.common.files import atomic_write, check_path, is_file
 from qrl.common.locks import locked
 from qrl.common.settings import dump_yaml, read_config
 from qrl.common.text import clip, listed
@@ -117,7 +117,7 @@ class Run:
     @classmethod
     def open(cls, path: str | Path, command: str | None = None) -> "Run":
         """An existing run; `command`: refuse runs of other commands."""
-        config = Path(path) / CONFIG
+        config = check_path(path, RunError) / CONFIG
         if not is_file(config):
             raise RunError(f"{clip(path)} is not a training run: it has no {CONFIG}")
         values = read_config(str(config))

@@ -43,7 +43,7 @@ class RunSettings(Settings):
     run: PathText | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of initial weights, batches and evaluation")
     device: str = Field("cpu", description="torch device")
-    threads: int | None = Field(None, ge=1, description="CPU threads; by default torch's choice")
+    threads: int | None = Field(None, ge=1, le=4096, description="CPU threads; by default torch's choice")
     compile: Literal["auto", "on", "off"] = Field(
         "auto", description="compiled kernels, worth it from about a thousand steps; auto: if there is a C++ compiler"
     )

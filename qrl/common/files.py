@@ -1,5 +1,7 @@
 """Reading only regular files, and writing files that are either complete or absent."""
 
+import csv
+import io
 import os
 import stat
 import tempfile
@@ -7,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 from qrl.common.errors import FileError, UserError
 from qrl.common.text import clip, shown
@@ -107,3 +109,24 @@ def read_text(path: str | Path, max_bytes: int = 2**20) -> str:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text") from error
+
+
+class Table(NamedTuple):
+    """The rows of a CSV file by column; None stands for columns that a row lacks, or for the names of extra ones."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    lines: list[int]  # the last line of each row
+
+
+def read_csv(path: str | Path, max_bytes: int = 2**28) -> Table:
+    """A CSV file whose first line names the columns."""
+    reader = csv.DictReader(io.StringIO(read_text(path, max_bytes)))
+    rows, lines = [], []
+    try:
+        for row in reader:
+            rows.append(row)
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise FileError(f"{path} is damaged near line {reader.line_num + 1}: {error}") from None
+    return Table(list(reader.fieldnames or []), rows, lines)

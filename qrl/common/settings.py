@@ -19,7 +19,7 @@ from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import check_path, is_file, read_text
 from qrl.common.names import nearest_name, unknown_message, unknown_name
 from qrl.common.text import MAX_LISTED, clip, shown
-from qrl.common.yaml_text import MAX_BYTES, MAX_DEPTH, Dumper, YamlError, parse_yaml
+from qrl.common.yaml_text import MAX_BYTES, MAX_DEPTH, Dumper, YamlError, YamlLimitError, parse_yaml
 
 _MAX_KEY_COLUMN = 32  # characters of a key before its meaning in --help
 
@@ -188,13 +188,15 @@ def _override(cls: type[Settings], values: dict[str, Any], override: str) -> Non
         values = values.setdefault(key, {})
         if not isinstance(values, dict):
             raise ConfigError(f"{clip(dotted)}: {clip('.'.join(parents[: depth + 1]))} is a value, not a group of keys")
+    takes_text = _is_text(_leaf(cls, dotted))
     try:
         parsed = parse_yaml(text)
-    except YamlError:
+    except YamlError as error:
+        if isinstance(error, YamlLimitError) and not takes_text:
+            raise ConfigError(f"{clip(dotted)}: {error}") from None
         parsed = text
     # A string field takes the text as typed: run=007 is not the number 7.
-    keep_text = _is_text(_leaf(cls, dotted)) and parsed is not None
-    values[last] = text if keep_text else parsed
+    values[last] = text if takes_text and parsed is not None else parsed
 
 
 def _is_text(field: FieldInfo | None) -> bool:

@@ -11,7 +11,7 @@ import yaml
 from qrl.common.text import clip, shown
 
 MAX_BYTES = 2**17
-MAX_NODES = 10_000  # keys, values and collections, with every alias expanded
+MAX_NODES = 5_000  # keys, values and collections, with every alias expanded
 MAX_DEPTH = 32
 MAX_NUMBER = 400  # characters, enough for any 64-bit number
 _INT = "tag:yaml.org,2002:int"
@@ -20,7 +20,16 @@ _BOOL = "tag:yaml.org,2002:bool"
 
 
 class YamlError(ValueError):
-    """Text that is not YAML, or exceeds the bounds."""
+    """Text that is not YAML."""
+
+
+class YamlLimitError(YamlError):
+    """YAML that exceeds the bounds."""
+
+
+class _LimitError(yaml.MarkedYAMLError):
+    def __init__(self, problem: str, mark: yaml.Mark) -> None:
+        super().__init__(None, None, problem, mark)
 
 
 class _Loader(yaml.SafeLoader):
@@ -35,20 +44,20 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Count while composing, so that excessive text is refused before it is expanded or even parsed."""
-        is_alias = self.check_event(yaml.AliasEvent)
-        mark = self.peek_event().start_mark
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
         nodes_before, deepest_before = self._nodes, self._deepest
         self._deepest = self._depth = self._depth + 1
         self._grow(1, self._depth, mark)
         node = super().compose_node(parent, index)
         assert node is not None
-        if not is_alias:
+        if not isinstance(event, yaml.AliasEvent):
             self._extents[node] = self._nodes - nodes_before, self._deepest - self._depth + 1
         elif node in self._extents:
             nodes, levels = self._extents[node]
             self._grow(nodes - 1, self._depth + levels - 1, mark)
         else:
-            raise yaml.composer.ComposerError(None, None, "an alias refers to a collection that contains it", mark)
+            raise _LimitError("an alias refers to a collection that contains it", mark)
         self._deepest = max(self._deepest, deepest_before)
         self._depth -= 1
         return node
@@ -58,7 +67,7 @@ class _Loader(yaml.SafeLoader):
         self._deepest = max(self._deepest, depth)
         for size, limit, unit in ((self._nodes, MAX_NODES, "values"), (self._deepest, MAX_DEPTH, "nested levels")):
             if size > limit:
-                raise yaml.composer.ComposerError(None, None, f"more than {limit:,} {unit}", mark)
+                raise _LimitError(f"more than {limit:,} {unit}", mark)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Refuse duplicate keys as they are written: merging adds keys that others override."""
@@ -81,12 +90,10 @@ class _Loader(yaml.SafeLoader):
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         if len(node.value) > MAX_NUMBER:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"a number of {len(node.value):,} characters", node.start_mark
-            )
+            raise _LimitError(f"a number of {len(node.value):,} characters", node.start_mark)
         number: int | float = self.construct_yaml_int(node) if node.tag == _INT else self.construct_yaml_float(node)
         if isinstance(number, int) and not -(2**63) <= number < 2**63:
-            raise yaml.constructor.ConstructorError(None, None, "an integer of more than 64 bits", node.start_mark)
+            raise _LimitError("an integer of more than 64 bits", node.start_mark)
         return number
 
 
@@ -108,12 +115,13 @@ _VALUE_ERRORS = (ValueError, ArithmeticError, LookupError, AttributeError, TypeE
 def parse_yaml(text: str) -> Any:
     """The value of a YAML text; raises a YamlError with a short message."""
     if len(text) > MAX_BYTES:
-        raise YamlError(f"more than {MAX_BYTES:,} characters")
+        raise YamlLimitError(f"more than {MAX_BYTES:,} characters")
     try:
         return _Loader(text).get_single_data()
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f" (line {error.problem_mark.line + 1})"
-        raise YamlError(f"{clip(error.problem)}{line}") from None
+        kind = YamlLimitError if isinstance(error, _LimitError) else YamlError
+        raise kind(f"{clip(error.problem)}{line}") from None
     except yaml.YAMLError as error:
         raise YamlError(clip(error)) from None
     except _VALUE_ERRORS as error:
