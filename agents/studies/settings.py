@@ -15,7 +15,7 @@ from qrl.common.settings import PathText, Settings
 from qrl.common.text import clip, shown
 
 _NAME = re.compile(r"[\w.+=-]+")
-MAX_RUNS = 10_000  # planned by a study; each trains for minutes
+MAX_RUNS = 100_000  # planned by a study, which takes seconds; the largest built-in one has 30,150
 MAX_NAME = 100  # characters of the name of a study, family or world
 
 
