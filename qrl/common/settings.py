@@ -241,8 +241,9 @@ def _problem(cls: type[Settings], detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     # A rule between keys names them itself; printing the whole group would hide the message.
-    got = f" (got {shown(value)})" if key and shown(value) not in message else ""
-    return f"{clip(key)}: {message}{got}" if key else message
+    rule = detail["type"] == "value_error" and (isinstance(value, Mapping) or shown(value) in message)
+    prefix, got = f"{clip(key)}: " if key else "", "" if rule or not key else f" (got {shown(value)})"
+    return f"{prefix}{message}{got}"
 
 
 def _nearest_key(cls: type[BaseModel], key: str) -> str | None:
