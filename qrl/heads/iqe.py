@@ -21,7 +21,7 @@ class IQE(Head):
     def __init__(
         self,
         input_size: int,
-        dim_per_component: Annotated[int, Field(ge=1, description="intervals in each union (l)")] = 8,
+        dim_per_component: Annotated[int, Field(ge=1, le=2**16, description="intervals in each union (l)")] = 8,
         reduction: Annotated[str, Field(description="sum, mean, max or maxmean of the components")] = "maxmean",
     ) -> None:
         super().__init__(input_size)

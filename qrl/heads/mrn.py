@@ -24,7 +24,7 @@ class MRN(Head):
     def __init__(
         self,
         input_size: int,
-        hidden_size: Annotated[int, Field(ge=1, description="width and output size of both networks")] = 128,
+        hidden_size: Annotated[int, Field(ge=1, le=2**16, description="width and output size of both networks")] = 128,
         fixed: Annotated[bool, Field(description="the norm instead of its square: a true quasimetric")] = False,
         normalize: Annotated[bool, Field(description="average over the outputs in the norm instead of summing")] = True,
     ) -> None:

@@ -59,8 +59,8 @@ class DeepNorm(Head):
     def __init__(
         self,
         input_size: int,
-        num_components: Annotated[int, Field(ge=2, description="width of every layer; must be even")] = 64,
-        num_layers: Annotated[int, Field(ge=1, description="number of layers")] = 3,
+        num_components: Annotated[int, Field(ge=2, le=2**13, description="width of every layer; must be even")] = 64,
+        num_layers: Annotated[int, Field(ge=1, le=64, description="number of layers")] = 3,
         fixed: Annotated[bool, Field(description="ReLU as the last activation: a true quasimetric")] = False,
     ) -> None:
         super().__init__(input_size)
@@ -101,8 +101,8 @@ class WideNorm(Head):
     def __init__(
         self,
         input_size: int,
-        num_components: Annotated[int, Field(ge=1, description="number of norms (k)")] = 32,
-        component_size: Annotated[int, Field(ge=1, description="rows of each matrix (c)")] = 32,
+        num_components: Annotated[int, Field(ge=1, le=2**12, description="number of norms (k)")] = 32,
+        component_size: Annotated[int, Field(ge=1, le=2**12, description="rows of each matrix (c)")] = 32,
     ) -> None:
         super().__init__(input_size)
         self.num_components, self.component_size = num_components, component_size

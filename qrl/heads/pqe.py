@@ -16,7 +16,7 @@ from qrl.heads.poisson_race import poisson_race
 from qrl.heads.sizes import split
 from qrl.registry import register_head
 
-Processes = Annotated[int, Field(ge=1, description="Poisson processes in each component (l)")]
+Processes = Annotated[int, Field(ge=1, le=2**16, description="Poisson processes in each component (l)")]
 
 
 class _PQE(Head):

@@ -10,9 +10,9 @@ from qrl.heads.base import Head
 from qrl.q_models.base import QModel, pair_up, take
 from qrl.spec import QModelSpec
 
-LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
+LatentSize = Annotated[int, Field(ge=1, le=2**16, description="size of the latent of one state-action pair")]
 _Width = Annotated[int, Field(ge=1, le=2**16)]
-HiddenSizes = Annotated[tuple[_Width, ...], Field(description="widths of the hidden layers")]
+HiddenSizes = Annotated[tuple[_Width, ...], Field(max_length=64, description="widths of the hidden layers")]
 BatchNorm = Annotated[bool, Field(description="batch normalization after each activation")]
 
 

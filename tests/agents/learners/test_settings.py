@@ -23,6 +23,14 @@ def test_the_goal_probabilities_must_sum_to_one() -> None:
         GoalSettings.from_values({"current": 0.1, "future": 0.4, "random": 0.4}, "goals")
 
 
+@pytest.mark.parametrize("value", [1e300, 1e-300, 10**4000, 10**19])
+@pytest.mark.parametrize("key", ["lr", "max_distance", "min_steps"])
+def test_numbers_that_overflow_are_refused(key: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"^learner: {key}: ") as caught:
+        MboldSettings.from_values({key: value}, "learner")
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.parametrize(
     ("cls", "discount", "epochs", "min_steps", "lr"),
     [(MboldSettings, 0.95, 100, 8000, 1e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
