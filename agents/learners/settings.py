@@ -77,11 +77,12 @@ class LearnerSettings(Settings):
 
     @model_validator(mode="after")
     def _representable(self) -> Self:
-        """Refuse numbers that overflow in single precision or in 64-bit integers, also when squared or inverted."""
+        """Refuse numbers that overflow in single precision or in 64-bit integers."""
         for key in type(self).model_fields:
             value = getattr(self, key)
-            if isinstance(value, int | float) and value != 0 and not 1e-18 <= abs(value) <= 1e18:
-                raise ValueError(f"{key}: must be 0 or between 1e-18 and 1e18 in absolute value (got {shown(value)})")
+            largest = 2**63 - 1 if isinstance(value, int) else 1e38
+            if isinstance(value, int | float) and value != 0 and not 1e-38 <= abs(value) <= largest:
+                raise ValueError(f"{key}: must be 0 or between 1e-38 and {largest} (got {shown(value)})")
         return self
 
     def num_steps(self, size: int) -> int:

@@ -5,15 +5,18 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.json_text import parse_json
 from qrl.common.settings import PathText
+from qrl.common.text import MAX_SHOWN
 from qrl.common.versions import versions
+
+_Text = Annotated[str, Field(max_length=MAX_SHOWN)]
 
 
 class _Facts(BaseModel):
@@ -21,7 +24,9 @@ class _Facts(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    command: str = ""
+    command: _Text = ""
+    model_origin: _Text | None = None
+    learner_origin: _Text | None = None
     dataset_path: PathText | None = None
     num_steps: int | None = None
     resumed: list[dict[str, Any]] = []

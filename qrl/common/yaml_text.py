@@ -28,7 +28,7 @@ class YamlLimitError(YamlError):
 
 
 class _LimitError(yaml.MarkedYAMLError):
-    def __init__(self, problem: str, mark: yaml.Mark) -> None:
+    def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(None, None, problem, mark)
 
 
@@ -62,7 +62,7 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
-    def _grow(self, nodes: int, depth: int, mark: yaml.Mark) -> None:
+    def _grow(self, nodes: int, depth: int, mark: Any) -> None:
         self._nodes += nodes
         self._deepest = max(self._deepest, depth)
         for size, limit, unit in ((self._nodes, MAX_NODES, "values"), (self._deepest, MAX_DEPTH, "nested levels")):

@@ -70,7 +70,7 @@ def refused(main: Main, arguments: list[str], capsys: pytest.CaptureFixture[str]
 
 # Paths
 
-PATHS = {
+PATHS: dict[str, Callable[[Path], str]] = {
     "NUL": lambda _: "a\0b",
     "long name": lambda _: "x" * 300,
     "very long": lambda _: "x" * 100_000,

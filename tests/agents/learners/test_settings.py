@@ -23,8 +23,9 @@ def test_the_goal_probabilities_must_sum_to_one() -> None:
         GoalSettings.from_values({"current": 0.1, "future": 0.4, "random": 0.4}, "goals")
 
 
-@pytest.mark.parametrize("value", [1e300, 1e-300, 10**4000, 10**19])
-@pytest.mark.parametrize("key", ["lr", "max_distance", "min_steps"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("lr", 1e300), ("lr", 1e-300), ("max_distance", 2e38), ("min_steps", 2**63), ("lr", 10**4000)]
+)
 def test_numbers_that_overflow_are_refused(key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"^learner: {key}: ") as caught:
         MboldSettings.from_values({key: value}, "learner")
