@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from qrl.common.files import regular_file
 from qrl.envs.errors import DatasetError
 
 CHUNK_BYTES = 2**24  # text parsed together
@@ -63,7 +64,7 @@ class Graph:
 
 def read_edge_list(path: str | Path) -> Graph:
     """Read a graph. Memory is proportional to the number of edges, not to the size of the text."""
-    path = Path(path)
+    path = regular_file(path, DatasetError)
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
