@@ -27,7 +27,7 @@ class Outcome:
     kind: str
     verdict: Verdict
     detail: str = ""
-    tried: int = 1  # kills in the case
+    tried: int = 1  # kills in the case: none, if the command was faster
 
     @property
     def failed(self) -> bool:
