@@ -1,5 +1,6 @@
 """What the metrics are computed from: tasks that were planned, estimates beside exact distances, and axioms."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.axioms import Axioms, measure_axioms
 from qrl.agents.planning.agent import Agent
-from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, exhaustive_tasks
+from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
@@ -111,8 +112,9 @@ class Measurements:
     def unreachable_tasks(self) -> int | None:
         if self.truth is None or self.policy is None:
             return None
-        layout = self.truth.layout
-        return len(layout.starts) * len(layout.goals) - len(exhaustive_tasks(self.truth)[0])
+        world = self.truth.world
+        pairs = len(world.starts) * len(world.goals) - len(np.intersect1d(world.starts, world.goals))
+        return pairs - len(self.truth.all_tasks()[0])
 
     @cached_property
     def all_pairs(self) -> Tasks | None:
@@ -206,8 +208,8 @@ def seen_goals(dataset: Dataset) -> Mask:
     return seen
 
 
-def distance_ranges(truth: GroundTruth) -> list[Range]:
-    """At most ten ranges of exact distances, from 0 to the longest."""
-    longest = int(truth.distances[np.isfinite(truth.distances)].max())
+def distance_ranges(distances: NDArray[np.float32]) -> list[Range]:
+    """At most ten ranges of exact distances, from 0 to the longest finite one."""
+    longest = math.ceil(distances[np.isfinite(distances)].max())
     width = longest // 10 + 1
     return [(low, low + width - 1) for low in range(0, longest + 1, width)]

@@ -1,6 +1,7 @@
 """The greedy 1-step planner: a policy table for all states and goals, and walks that follow it."""
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
@@ -45,13 +46,6 @@ def distances_between(steps: Steps) -> NDArray[np.float32]:
     return distances
 
 
-def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
-    """Every start with every goal that is reachable from it."""
-    starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")
-    reachable = np.isfinite(truth.distances[starts, goals])
-    return starts[reachable], goals[reachable]
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of following a policy; fields are (tasks,).
@@ -85,15 +79,49 @@ class WalkingPolicy(Protocol):
         ...
 
 
-class TablePolicy:
-    """An action for every two states that have a row in `observations`; others are left to the `fallback`."""
+class GreedyPolicy(ABC):
+    """The same action whenever it is in the same state with the same goal.
+
+    States are those that have a row in `observations`; other observations are left to the `fallback`.
+    """
 
     deterministic = True
 
-    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy) -> None:
-        self.table = table
+    def __init__(self, observations: NDArray[np.float32], fallback: Policy) -> None:
         self.fallback = fallback
         self._ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
+
+    @abstractmethod
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        """(tasks,): an action for each state and goal."""
+
+    def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
+        state, target = (self._ids.get(as_rows(row).tobytes()) for row in (observation, goal))
+        if state is None or target is None:
+            return self.fallback.act(observation, goal)
+        return int(self.choose(np.array([state]), np.array([target]))[0])
+
+    def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+        """Follow all tasks at once on the transition table."""
+        last, steps, blocked = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
+        cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
+        # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
+        moving = np.flatnonzero(cause == "cap")
+        state, end, moving_goals = starts[moving], last[moving], goals[moving]
+        visited = np.zeros(len(moving), bool)
+        for _ in range(max_steps if len(moving) else 0):
+            visited |= state == end
+            state = truth.transitions[state, self.choose(state, moving_goals)]
+        cause[moving[visited]] = "loop"
+        return Outcome(last == goals, steps, cause)
+
+
+class TablePolicy(GreedyPolicy):
+    """An action for every two states, in a table."""
+
+    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy) -> None:
+        super().__init__(observations, fallback)
+        self.table = table
 
     @classmethod
     def greedy(cls, steps: Steps, observations: NDArray[np.float32], seed: int, fallback: Policy | None = None) -> Self:
@@ -102,32 +130,29 @@ class TablePolicy:
         table = greedy_actions(steps, keys[:, None], keys[None], seed)
         return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed))
 
-    def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
-        state, target = (self._ids.get(as_rows(row).tobytes()) for row in (observation, goal))
-        if state is None or target is None:
-            return self.fallback.act(observation, goal)
-        return int(self.table[state, target])
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        return self.table[states, goals]
 
     def expected(self, values: NDArray[Any]) -> NDArray[Any]:
         return np.take_along_axis(values, self.table[..., None], -1)[..., 0]
 
-    def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
-        """Follow all tasks at once on the transition table."""
 
-        def choose(states: Ids, goals: Ids) -> Ids:
-            return self.table[states, goals]
+class LazyPolicy(GreedyPolicy):
+    """The action with the fewest steps to go, computed for the tasks at hand: for worlds too large for a table.
 
-        last, steps, blocked = _walk(choose, truth, starts, goals, max_steps, give_up=True)
-        cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
-        # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
-        moving = np.flatnonzero(cause == "cap")
-        state, end, moving_goals = starts[moving], last[moving], goals[moving]
-        visited = np.zeros(len(moving), bool)
-        for _ in range(max_steps if len(moving) else 0):
-            visited |= state == end
-            state = truth.transitions[state, self.table[state, moving_goals]]
-        cause[moving[visited]] = "loop"
-        return Outcome(last == goals, steps, cause)
+    steps: (tasks, actions), the steps that remain after each action, for states and goals (tasks,).
+    """
+
+    def __init__(
+        self, steps: Callable[[Ids, Ids], Steps], observations: NDArray[np.float32], seed: int, fallback: Policy
+    ) -> None:
+        super().__init__(observations, fallback)
+        self.steps = steps
+        self.seed = seed
+        self.keys = state_keys(observations)
+
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        return greedy_actions(self.steps(states, goals), self.keys[states], self.keys[goals], self.seed)
 
 
 class RandomPolicy:

@@ -83,7 +83,11 @@ class OfflineRL(Problem):
         header = dataset.header
         if header.collector is None:
             return None
-        more = {"layout": header.layout_name, "trajectories": dataset.num_episodes}
+        more: dict[str, Any] = {"trajectories": dataset.num_episodes}
+        if header.layout_name is not None:
+            more["layout"] = header.layout_name
+        if header.world is not None:
+            more["world"] = {"name": header.world.name, **header.world.params}
         return _settings(CollectorSettings, header.collector | more)
 
     def score(
@@ -94,15 +98,17 @@ class OfflineRL(Problem):
         return score_planning(model, observations, dataset, seed, learns)
 
     def scored(self, dataset: Dataset) -> list[str]:
-        return [] if dataset.layout is None else super().scored(dataset)
+        return [] if dataset.world is None else super().scored(dataset)
 
     def notices(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
         notices = []
         transitions, batch = dataset.num_transitions, settings.learner.batch_size
         if transitions < batch:
             notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}")
-        if dataset.layout is None:
-            notices.append("the dataset has no layout: nothing is evaluated against exact distances")
+        if dataset.world is None:
+            notices.append("the dataset has no world: nothing is evaluated against exact distances")
+        else:
+            notices += dataset.world.notices
         return notices
 
 

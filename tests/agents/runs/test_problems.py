@@ -32,7 +32,7 @@ def test_data_of_ones_own() -> None:
     assert problem.scored(dataset) == []
     few, unscored = problem.notices(settings, dataset)
     assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000"
-    assert unscored == "the dataset has no layout: nothing is evaluated against exact distances"
+    assert unscored == "the dataset has no world: nothing is evaluated against exact distances"
 
 
 def test_the_first_trajectories_of_a_file() -> None:
