@@ -132,6 +132,12 @@ class GroundTruth:
         values = self.outcomes @ values_of(distances, world.discount)
         return steps_of(values.reshape(world.num_states, world.num_actions, -1), world.discount)
 
+    def expected_after(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(states, goals, actions): the mean of `values` (states, goals) after each action."""
+        world = self.world
+        expected: NDArray[np.float64] = (self.outcomes @ values).reshape(world.num_states, world.num_actions, -1)
+        return expected.transpose(0, 2, 1)
+
     def greedy(self, states: AnyIds, goals: AnyIds, distances: Distances | None = None) -> NDArray[np.bool_]:
         """(n, actions): mask of the best actions from `states` to `goals`.
 

@@ -18,6 +18,7 @@ from qrl.agents.planning.planner import (
     Steps,
     TablePolicy,
     WalkingPolicy,
+    follow,
 )
 from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
 from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
@@ -116,6 +117,12 @@ class Evaluator:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
         if self.truth is not None:
             notices += self.truth.world.notices
+        if self.truth is not None and not self.truth.world.deterministic:
+            gamma = self.truth.world.discount
+            notices.append(
+                f"the world is stochastic: distances are log_gamma E[gamma^T] with gamma {gamma}, success rates of the "
+                "exhaustive protocol are exact probabilities, and the empirical graph takes lucky outcomes for certain"
+            )
         return notices
 
     # What is scored
@@ -227,7 +234,10 @@ class Evaluator:
             played = play_tasks(self.truth.layout, policy, self.starts, self.goals, self.max_steps)
             return Tasks.of(outcome(played), exact)
         assert isinstance(policy, GreedyPolicy | RandomPolicy)
-        return Tasks.of(policy.walk(self.truth, self.starts, self.goals, self.max_steps), exact)
+        if self.protocol == "paper":
+            return Tasks.of(policy.walk(self.truth, self.starts, self.goals, self.max_steps), exact)
+        assert isinstance(policy, WalkingPolicy)
+        return Tasks.of(follow(policy, self.truth, self.starts, self.goals, self.max_steps), exact)
 
     @property
     def _in_env(self) -> bool:
@@ -298,7 +308,7 @@ class Evaluator:
 
 def _value(metric: Metric, part: object) -> Value:
     value = metric.compute(part)
-    return value if value is None or metric.digits else int(value)  # digits 0: a count
+    return value if value is None or metric.digits else round(value)  # digits 0: a count
 
 
 def _row(ends: Range, metrics: list[Metric], part: object) -> DistanceRow:

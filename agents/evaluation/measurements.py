@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.axioms import Axioms, measure_axioms
 from qrl.agents.planning.agent import Agent
-from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy
+from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, follow
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
 
 Mask = NDArray[np.bool_]
-Range = tuple[int, int]  # of exact distances, both ends included
+Range = tuple[int, int]  # of exact distances, both ends included; (0, 4) ends just below 5 where they are no integers
 
 
 @dataclass(frozen=True)
 class Tasks:
     """Outcomes of tasks, each field (tasks,); exact: their exact distances, where known."""
 
-    success: Mask
-    steps: NDArray[np.int64]
+    success: NDArray[Any]  # or its probability
+    steps: NDArray[Any]
     cause: NDArray[np.str_]
     exact: NDArray[np.float32] | None = None
 
@@ -43,7 +43,7 @@ class Tasks:
     def between(self, low: int, high: int) -> "Tasks":
         """Those whose exact distance lies in a range."""
         assert self.exact is not None
-        return self.select((low <= self.exact) & (self.exact <= high))
+        return self.select((low <= self.exact) & (self.exact < high + 1))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Estimates:
 
     def between(self, low: int, high: int) -> "Estimates":
         """Those whose exact steps lie in a range."""
-        chosen = (low <= self.exact) & (self.exact <= high)
+        chosen = (low <= self.exact) & (self.exact < high + 1)
         return Estimates(self.estimate[chosen], self.exact[chosen], self.longest)
 
 
@@ -122,7 +122,7 @@ class Measurements:
         if self.truth is None or self.policy is None:
             return None
         starts, goals = np.nonzero(reachable_pairs(self.truth))
-        outcome = self.policy.walk(self.truth, starts, goals, self.max_steps)
+        outcome = follow(self.policy, self.truth, starts, goals, self.max_steps)
         return Tasks.of(outcome, self.truth.distances[starts, goals])
 
     @cached_property

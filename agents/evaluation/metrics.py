@@ -58,13 +58,13 @@ def _mean(values: "np.ndarray[Any, Any]") -> Value:
 
 
 def _excess_steps(tasks: "Tasks") -> Value:
-    return None if tasks.exact is None else _mean((tasks.steps - tasks.exact)[tasks.success])
+    return None if tasks.exact is None else _mean((tasks.steps - tasks.exact)[tasks.success > 0])
 
 
 def _spl(tasks: "Tasks") -> Value:
     if tasks.exact is None:
         return None
-    return _mean(np.where(tasks.success, tasks.exact / np.maximum(tasks.steps, tasks.exact), 0))
+    return _mean(np.where(tasks.success > 0, tasks.exact / np.maximum(tasks.steps, tasks.exact), 0))
 
 
 def _spearman(pairs: "Estimates") -> Value:
@@ -86,7 +86,7 @@ def _ratio_cv(pairs: "Estimates") -> Value:
 
 
 def _failed(cause: str) -> Callable[["Tasks"], Value]:
-    return _of_tasks(lambda tasks: (tasks.cause == cause).sum())
+    return _of_tasks(lambda tasks: ((tasks.cause == cause) * (1.0 - tasks.success)).sum())
 
 
 TASKS = [  # of a set of tasks: `Tasks`

@@ -1,5 +1,6 @@
 """Pictures of an evaluation: distance maps with greedy arrows, estimates against exact steps, success by distance."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -159,14 +160,15 @@ def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, pa
 
 
 def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
-    longest = int(exact.max()) if len(exact) else 1
+    longest = math.ceil(exact.max()) if len(exact) else 1
     bins = (np.arange(longest + 2) - 0.5, np.linspace(-1, top, 120))
     estimate = np.clip(estimate, -1, top)  # beyond the picture: drawn on its edge
     if len(exact):
         *_, image = ax.hist2d(exact, estimate, bins=bins, norm=LogNorm(), cmap="Blues")
         ax.figure.colorbar(image, ax=ax, label="pairs")
-        values = np.unique(exact)
-        quantiles = [np.quantile(estimate[exact == value], (0.1, 0.5, 0.9)) for value in values]
+        rounded = np.rint(exact)  # no change where distances are numbers of steps
+        values = np.unique(rounded)
+        quantiles = [np.quantile(estimate[rounded == value], (0.1, 0.5, 0.9)) for value in values]
         low, middle, high = np.transpose(quantiles)
         ax.plot(values, middle, color="#d95f02", lw=2, label="median")
         ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")

@@ -7,7 +7,7 @@ from torch import Tensor
 from qrl.agents.evaluation.measurements import Measurements, Tasks
 from qrl.agents.evaluation.metrics import METRICS, columns
 from qrl.agents.learners.settings import Learns
-from qrl.agents.planning.planner import Ids, LazyPolicy, RandomPolicy, Steps, TablePolicy, all_steps_to_goal
+from qrl.agents.planning.planner import Ids, LazyPolicy, RandomPolicy, Steps, TablePolicy, all_steps_to_goal, follow
 from qrl.common.seeds import derived_seed
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import MAX_TABLE, GroundTruth, ground_truth
@@ -35,7 +35,7 @@ def _all_tasks(
     steps = all_steps_to_goal(model, observations)
     starts, goals = truth.all_tasks()
     policy = TablePolicy.greedy(steps, truth.world.observations, seed)
-    tasks = Tasks.of(policy.walk(truth, starts, goals), truth.distances[starts, goals])
+    tasks = Tasks.of(follow(policy, truth, starts, goals), truth.distances[starts, goals])
     estimates = steps if learns == "distances" else None
     return Measurements(tasks=tasks, dataset=dataset, truth=truth, policy=policy, steps=estimates)
 

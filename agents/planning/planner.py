@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from qrl.agents.planning.chains import sample_chain, solve_chain
+from qrl.common.seeds import derived_seed
 from qrl.envs.ground_truth import GroundTruth
 from qrl.q_models.base import QModel
 
@@ -50,14 +52,20 @@ def distances_between(steps: Steps) -> NDArray[np.float32]:
 class Outcome:
     """The outcome of following a policy; fields are (tasks,).
 
-    steps: how many were taken, up to the cap where the goal was not reached.
+    success: whether the goal was reached; in a stochastic world, the probability of that where it was computed.
+    steps: how many were taken, up to the cap where the goal was not reached; with probabilities, log_gamma E[gamma^T].
     cause: "" for a success. For a failure "blocked" where the last move changed nothing, because a wall or a door stops
     it forever; "loop" where the last state had been visited before; "cap" where the steps ran out on the way.
     """
 
-    success: NDArray[np.bool_]
-    steps: Ids
+    success: NDArray[Any]
+    steps: NDArray[Any]
     cause: NDArray[np.str_]
+
+    @classmethod
+    def of_chance(cls, success: NDArray[Any], steps: NDArray[Any]) -> Self:
+        """Of a stochastic world, in which nothing is stuck for good: all failures are the cap's."""
+        return cls(success, steps, np.where(success == 1, "", "cap"))
 
 
 class Policy(Protocol):
@@ -87,8 +95,9 @@ class GreedyPolicy(ABC):
 
     deterministic = True
 
-    def __init__(self, observations: NDArray[np.float32], fallback: Policy) -> None:
+    def __init__(self, observations: NDArray[np.float32], fallback: Policy, seed: int = 0) -> None:
         self.fallback = fallback
+        self.seed = seed
         self._ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
 
     @abstractmethod
@@ -102,7 +111,10 @@ class GreedyPolicy(ABC):
         return int(self.choose(np.array([state]), np.array([target]))[0])
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
-        """Follow all tasks at once on the transition table."""
+        """Follow all tasks at once on the transition table; in a stochastic world, one episode of each."""
+        if not truth.world.deterministic:
+            rng = np.random.default_rng(derived_seed(self.seed, "chance"))
+            return Outcome.of_chance(*sample_chain(truth, self.choose, starts, goals, max_steps, rng))
         last, steps, blocked = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
         cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
         # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
@@ -119,8 +131,8 @@ class GreedyPolicy(ABC):
 class TablePolicy(GreedyPolicy):
     """An action for every two states, in a table."""
 
-    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy) -> None:
-        super().__init__(observations, fallback)
+    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy, seed: int = 0) -> None:
+        super().__init__(observations, fallback, seed)
         self.table = table
 
     @classmethod
@@ -128,7 +140,7 @@ class TablePolicy(GreedyPolicy):
         """The action with the fewest steps to go; for unknown states a random one, unless there is a `fallback`."""
         keys = state_keys(observations)
         table = greedy_actions(steps, keys[:, None], keys[None], seed)
-        return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed))
+        return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed), seed)
 
     def choose(self, states: Ids, goals: Ids) -> Ids:
         return self.table[states, goals]
@@ -146,9 +158,8 @@ class LazyPolicy(GreedyPolicy):
     def __init__(
         self, steps: Callable[[Ids, Ids], Steps], observations: NDArray[np.float32], seed: int, fallback: Policy
     ) -> None:
-        super().__init__(observations, fallback)
+        super().__init__(observations, fallback, seed)
         self.steps = steps
-        self.seed = seed
         self.keys = state_keys(observations)
 
     def choose(self, states: Ids, goals: Ids) -> Ids:
@@ -175,8 +186,18 @@ class RandomPolicy:
         def choose(states: Ids, goals: Ids) -> Ids:
             return self.rng.integers(self.num_actions, size=len(states))
 
+        if not truth.world.deterministic:
+            return Outcome.of_chance(*sample_chain(truth, choose, starts, goals, max_steps, self.rng))
         last, steps, _ = _walk(choose, truth, starts, goals, max_steps, give_up=False)
         return Outcome(last == goals, steps, np.where(last == goals, "", "cap"))
+
+
+def follow(policy: WalkingPolicy, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+    """The outcome of all tasks: walked, or in a stochastic world from the exact Markov chain of the policy."""
+    if truth.world.deterministic:
+        return policy.walk(truth, starts, goals, max_steps)
+    probability, steps = solve_chain(policy, truth, max_steps)
+    return Outcome.of_chance(probability[starts, goals], steps[starts, goals])
 
 
 def _walk(

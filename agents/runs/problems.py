@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
 from qrl.agents.evaluation.metrics import METRICS, Metric, columns
-from qrl.agents.learners.settings import Learns
+from qrl.agents.learners.settings import LearnerSettings, Learns
 from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
@@ -20,6 +20,7 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
 from qrl.envs.npz import Data
+from qrl.envs.world import World
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,7 +109,7 @@ class OfflineRL(Problem):
         if dataset.world is None:
             notices.append("the dataset has no world: nothing is evaluated against exact distances")
         else:
-            notices += dataset.world.notices
+            notices += [*dataset.world.notices, *_chance_notices(settings.learner, dataset.world)]
         return notices
 
 
@@ -135,6 +136,22 @@ class GraphRegression(Problem):
         from qrl.agents.evaluation.graph_scores import score_validation
 
         return score_validation(model, observations, dataset, seed)
+
+
+def _chance_notices(learner: LearnerSettings, world: World) -> list[str]:
+    """What a user may want to know of learning in a stochastic world."""
+    notices = []
+    if not world.deterministic and learner.CERTAIN:
+        notices.append(
+            f"the world is stochastic, and {learner.name} takes every transition in the data for certain: its "
+            "distances are those of lucky paths"
+        )
+    if not world.deterministic and learner.discount != world.discount:
+        notices.append(
+            f"distances learned with learner.discount={learner.discount} are compared with exact ones for "
+            f"world.discount={world.discount}: in a stochastic world they differ"
+        )
+    return notices
 
 
 def _settings(cls: type[SettingsT], values: dict[str, Any]) -> SettingsT | None:
