@@ -199,6 +199,12 @@ class GroundTruth:
             "open a path to a goal or mark the cell as floor (.)"
         )
 
+    @property
+    def able_starts(self) -> Ids:
+        """The starts from which another goal can be reached."""
+        starts: Ids = self.world.starts[self._tasks.counts > 0]
+        return starts
+
     def check_tasks(self) -> None:
         """Raise a LayoutError or a WorldError if no goal can be reached from some start."""
         counts = self._tasks.counts

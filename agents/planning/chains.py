@@ -24,7 +24,8 @@ class Averaging(Protocol):
 def solve_chain(policy: Averaging, truth: GroundTruth, max_steps: int) -> tuple[Floats, NDArray[np.float32]]:
     """(states, goals): the probability of reaching a goal within `max_steps`, and log_gamma E[gamma^T].
 
-    T is the number of steps to the goal; without chance, the second is T. A goal not reached within `max_steps` counts as never reached.
+    T is the number of steps to the goal; without chance, the second is T. A goal that is not reached within `max_steps`
+    counts as never reached.
     """
     mean = policy.expected
     count, discount = truth.world.num_states, truth.world.discount
