@@ -7,7 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
+from qrl.envs.collector import CollectorSettings
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, builtin_layouts, load_layout
@@ -23,16 +25,12 @@ def to_minari(dataset: Dataset, dataset_id: str) -> None:
     box = spaces.Box(-np.inf, np.inf, (dataset.header.spaces.observation_dim,), np.float32)
     with_goals = bool((dataset.goals >= 0).all())
     keys = ("observation", "achieved_goal", "desired_goal")
-    spec = None
-    if dataset.layout is not None:
-        spec = copy.deepcopy(gymnasium.spec(ENV_ID))
-        spec.kwargs = {"layout": dataset.layout.text}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Minari warns about missing metadata
         minari.create_dataset_from_buffers(
             dataset_id,
             buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
-            env=spec,
+            env=_env_spec(dataset),
             observation_space=spaces.Dict(dict.fromkeys(keys, box)) if with_goals else box,
             action_space=spaces.Discrete(dataset.header.spaces.num_actions),
             description=f"{dataset!r}, exported by qrl",
@@ -47,6 +45,18 @@ def check_export(dataset_id: str) -> Any:
     if dataset_id in minari.list_local_datasets():
         raise DatasetError(f"the Minari dataset {dataset_id} already exists; choose another id or delete it")
     return minari
+
+
+def _env_spec(dataset: Dataset) -> EnvSpec | None:
+    """The environment of data with a layout, with the step limit that the data was collected with."""
+    if dataset.layout is None:
+        return None
+    recorded = (dataset.header.collector or {}).get("max_steps", CollectorSettings().max_steps)
+    limit = max(int(recorded), int(dataset.lengths.max()))
+    spec = copy.deepcopy(gymnasium.spec(ENV_ID))
+    spec.kwargs = {"layout": dataset.layout.text, "max_steps": limit}
+    spec.max_episode_steps = limit  # where other libraries look for it; d3rlpy cannot load data without it
+    return spec
 
 
 def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any:

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,26 @@ def test_exported_data_matches_the_environment(dataset: Dataset) -> None:
             observation, reward, terminated, _, _ = env.step(action)
             assert reward == episode.rewards[step]
             assert terminated == episode.terminations[step]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "limit"),
+    [
+        ({"max_steps": 25}, 25),
+        (None, 200),  # the environment's default
+        ({"max_steps": 2}, 25),  # never shorter than an episode
+    ],
+)
+def test_the_recovered_environment_has_the_step_limit(
+    dataset: Dataset, recorded: dict[str, int | float] | None, limit: int
+) -> None:
+    header = dataset.header.model_copy(update={"collector": recorded})
+    to_minari(replace(dataset, header=header), "doors/traps-v0")
+    env = minari.load_dataset("doors/traps-v0").recover_environment()
+    assert env.spec.max_episode_steps == env.unwrapped.max_steps == limit
+    env.reset(seed=0, options={"start": (1, 8)})  # a wall to the left: the goal is never reached
+    steps = next(step for step in range(1, limit + 1) if any(env.step(3)[2:4]))
+    assert steps == limit
 
 
 def test_data_without_layout_or_goals() -> None:

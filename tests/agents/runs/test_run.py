@@ -255,3 +255,17 @@ def test_every_kth_checkpoint_is_kept(tmp_path: Path) -> None:
     assert metadata.step == 10
     observations = run.dataset.observations
     assert not (early.all_steps_to_goal(observations) == last.all_steps_to_goal(observations)).all()
+
+
+def test_a_run_with_an_earlier_checkpoint_is_not_finished(tmp_path: Path) -> None:
+    """As when a copy of an earlier checkpoint is put back: COMPLETE is of another step."""
+    run = Run.start(small_settings(tmp_path / "run"))
+    early = checkpoint_bytes(run.path)
+    finish(run)
+    last = checkpoint_bytes(run.path)
+    assert run.finished
+    run.checkpoint.write_bytes(early)
+    assert not Run.open(run.path).finished
+    finish(Run.resume(run.path))
+    assert Run.open(run.path).finished
+    assert checkpoint_bytes(run.path) == last
