@@ -88,7 +88,7 @@ class GroundTruth:
         """(states, states): from row to column, inf for unreachable pairs. Quadratic in memory."""
         return self._from_all() if self.world.deterministic else self._values_to(np.arange(self.world.num_states))
 
-    def distances_to(self, goals: Ids) -> Distances:
+    def distances_to(self, goals: AnyIds) -> Distances:
         """(states, goals): from every state to some goals; in a large world, no other distances are computed."""
         if self.tabulated:
             return self.distances[:, goals]
@@ -119,7 +119,7 @@ class GroundTruth:
             distances[rows] = shortest_path(self._graph, method="D", unweighted=True, indices=rows)
         return distances
 
-    def _values_to(self, goals: Ids) -> Distances:
+    def _values_to(self, goals: AnyIds) -> Distances:
         discount = self.world.discount
         return steps_of(best_values(self.outcomes, self.world.num_actions, goals, discount), discount)
 
@@ -198,6 +198,11 @@ class GroundTruth:
             f"{layout.name}: no goal can be reached from the start in row {y + 1}, column {x + 1}; "
             "open a path to a goal or mark the cell as floor (.)"
         )
+
+    @property
+    def all_reachable(self) -> bool:
+        """Whether every start reaches every goal."""
+        return all(len(goals) == len(self.world.goals) for goals in self._tasks.goals)
 
     @property
     def able_starts(self) -> Ids:

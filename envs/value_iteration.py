@@ -1,5 +1,7 @@
 """Distances of stochastic worlds by value iteration: d(s, g) = log_gamma max_pi E[gamma^T], with T the steps to g."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -10,7 +12,7 @@ _ENTRIES_AT_ONCE = 2**23  # (states, actions, goals) in memory: 64 MB
 
 
 def best_values(
-    outcomes: csr_array, num_actions: int, goals: NDArray[np.int64], discount: float
+    outcomes: csr_array, num_actions: int, goals: NDArray[np.integer[Any]], discount: float
 ) -> NDArray[np.float64]:
     """(states, goals): max_pi E[gamma^T]; 0 for unreachable goals.
 
@@ -27,7 +29,9 @@ def best_values(
     return values
 
 
-def _iterate(outcomes: csr_array, num_actions: int, goals: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
+def _iterate(
+    outcomes: csr_array, num_actions: int, goals: NDArray[np.integer[Any]], discount: float
+) -> NDArray[np.float64]:
     columns = np.arange(len(goals))
     values = np.zeros((outcomes.shape[1], len(goals)))
     values[goals, columns] = 1

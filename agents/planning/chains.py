@@ -1,6 +1,6 @@
 """Policies in stochastic worlds: the Markov chain of a policy solved exactly, or episodes drawn from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Averaging(Protocol):
+class Averaging(Hashable, Protocol):
     def expected(self, values: NDArray[Any]) -> NDArray[Any]:
         """(states, goals): the mean of `values` (states, goals, actions) over the actions that the policy takes."""
         ...

@@ -2,7 +2,7 @@
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -77,7 +77,7 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class WalkingPolicy(Protocol):
+class WalkingPolicy(Hashable, Protocol):
     """A policy that can follow many tasks at once on a transition table."""
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome: ...
