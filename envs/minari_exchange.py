@@ -2,6 +2,9 @@
 
 import copy
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -9,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from qrl.common.errors import UserError
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
@@ -82,12 +86,12 @@ def from_minari(dataset_id: str) -> Dataset:
     """Import a local Minari dataset with Discrete actions and flat observations (or a goal environment's Dict)."""
     minari = _import_minari()
     _check_id(minari, dataset_id)
-    if dataset_id not in minari.list_local_datasets():
-        local = ", ".join(sorted(minari.list_local_datasets())) or "none"
-        raise DatasetError(
-            f"no local Minari dataset {dataset_id} (local ones: {local}); get it with: minari download {dataset_id}"
-        )
-    stored = minari.load_dataset(dataset_id)
+    with _damage_named(dataset_id):
+        _check_local(minari, dataset_id)
+        return _read(minari.load_dataset(dataset_id), dataset_id)
+
+
+def _read(stored: Any, dataset_id: str) -> Dataset:
     actions, observations = stored.action_space, stored.observation_space
     in_dict = isinstance(observations, spaces.Dict)
     flat = observations.spaces.get("observation") if in_dict else observations
@@ -114,6 +118,32 @@ def from_minari(dataset_id: str) -> Dataset:
         layout=_layout(stored.spec.env_spec),
         source=f"the Minari dataset {dataset_id}",
     )
+
+
+@contextmanager
+def _damage_named(dataset_id: str) -> Iterator[None]:
+    """Minari and HDF5 raise almost anything at damaged files."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise DatasetError(
+            f"the Minari dataset {dataset_id} cannot be read ({reason}); delete it, and get it again or export it again"
+        ) from error
+
+
+def _check_local(minari: Any, dataset_id: str) -> None:
+    folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset_id))
+    special = [path for path in folder.rglob("*") if path.exists() and not path.is_file() and not path.is_dir()]
+    if special:  # such as a link to a device, which could be read for ever
+        raise DatasetError(f"the Minari dataset {dataset_id} cannot be read: {special[0]} is not a regular file")
+    if dataset_id not in minari.list_local_datasets():
+        local = ", ".join(sorted(minari.list_local_datasets())) or "none"
+        raise DatasetError(
+            f"no local Minari dataset {dataset_id} (local ones: {local}); get it with: minari download {dataset_id}"
+        )
 
 
 def _layout(spec: Any) -> Layout | None:

@@ -1,3 +1,4 @@
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +124,28 @@ def test_unsupported_spaces_are_refused(observation_space: Any, action_space: An
     )
     with pytest.raises(DatasetError, match=message):
         from_minari("other-v0")
+
+
+@pytest.mark.filterwarnings("ignore:Misconfigured:UserWarning")
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("main_data.hdf5", b"", r"cannot be read \(OSError: .*; delete it"),
+        ("metadata.json", b"{", "no local Minari dataset"),
+        ("metadata.json", b'{"dataset_id": "damaged-v0", "minari_version": "0.5.3"}', r"cannot be read \("),
+        ("metadata.json", None, r"metadata.json is not a regular file"),
+    ],
+)
+def test_damaged_files(dataset: Dataset, file: str, content: bytes | None, message: str) -> None:
+    to_minari(dataset.first(1), "damaged-v0")
+    path = Path(os.environ["MINARI_DATASETS_PATH"]) / "damaged-v0" / "data" / file
+    path.unlink()
+    if content is None:
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        from_minari("damaged-v0")
 
 
 def test_minari_is_optional(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
