@@ -43,10 +43,10 @@ def write_report(
 ) -> None:
     """`subjects`: of the `agents`, in that order; `results`: theirs, then those of the references.
 
-    Without a layout there are no maps and no tasks to show: the page then has the tables only.
+    Without a world there are no maps and no tasks to show: the page then has the tables only.
     """
     truth = evaluator.truth
-    title = f"Planning in {truth.layout.name}" if truth is not None else "Learned distances"
+    title = f"Planning in {truth.world.name}" if truth is not None else "Learned distances"
     with TemporaryDirectory() as folder:
         parts = [
             f"<h1>{_escape(title)}</h1>",
@@ -96,28 +96,32 @@ def _success(folder: Path, results: Sequence[Results]) -> list[str]:
 def _agent(
     folder: Path, evaluator: Evaluator, truth: GroundTruth, subject: Subject, result: Results, goal: GridCell | None
 ) -> list[str]:
-    """The pictures of one agent in a layout."""
+    """The pictures of one agent in a world: maps where it has cells, an episode where it has an environment."""
     start_state, goal_state = evaluator.task(None, goal)
     parts = []
     if subject.steps is not None:
-        distance_maps(subject, truth, goal_state, folder / "map.png")
+        if truth.world.cells is not None:
+            distance_maps(subject, truth, goal_state, folder / "map.png")
+            parts.append(_figure(folder / "map.png", _MAP))
         estimates_picture(subject, truth, evaluator.dataset, folder / "estimates.png")
-        parts += [_figure(folder / "map.png", _MAP), _figure(folder / "estimates.png", _ESTIMATES)]
+        parts.append(_figure(folder / "estimates.png", _ESTIMATES))
     rows = rows_by_distance(result)
     if rows:
         (title, columns), *body = rows
         parts.append(_table(title, columns, body))
+    if not truth.world.has_env:
+        return parts
     episode = evaluator.play(subject.policy, goal=goal)
     save_gif(episode, folder / "task.gif")
     end = "reached the goal" if episode.success else f"failed ({episode.cause})"
-    exact = truth.distances[start_state, goal_state]
+    exact = truth.between(np.array([start_state]), np.array([goal_state]))[0]
     task = f"with a shortest path of {exact:.0f} steps" if np.isfinite(exact) else "with an unreachable goal"
     return [*parts, _figure(folder / "task.gif", f"A task {task}: {end} after {len(episode.actions)} steps.")]
 
 
 def _data(folder: Path, evaluator: Evaluator) -> list[str]:
     parts = ["<h2>The data</h2>", _definitions(card(evaluator.dataset))]
-    if evaluator.truth is not None:
+    if evaluator.truth is not None and evaluator.truth.world.cells is not None:
         coverage_picture(evaluator.dataset, folder / "coverage.png")
         caption = "Coverage of the world by the data. Framed arrows are one-way doors."
         parts.append(_figure(folder / "coverage.png", caption))
