@@ -27,17 +27,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.report import write_report
     from qrl.agents.evaluation.tables import text_table
-    from qrl.agents.evaluation.trained_agent import TrainedAgent
+    from qrl.agents.evaluation.trained_agent import open_agents
 
-    agents = [TrainedAgent.open(run, seed=args.seed) for run in args.runs]
+    agents = open_agents(args.runs, args.seed)
     dataset = agents[0].dataset
     for trained in agents:
         if trained.dataset.content_hash != dataset.content_hash:
             raise ConfigError(
                 f"{trained.run.path} was trained on other data than {args.runs[0]}; compare runs on the same data"
             )
-    if len({trained.name for trained in agents}) < len(agents):
-        raise ConfigError("two of the runs have the same name; rename a folder, so that the table can tell them apart")
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed)
     if evaluator.truth is not None or args.goal is not None:
         evaluator.check_play(goal=args.goal)

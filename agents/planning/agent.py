@@ -9,7 +9,7 @@ from torch import Tensor
 
 from qrl.agents.errors import LearnerError
 from qrl.agents.learners.settings import Learns
-from qrl.agents.planning.planner import Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
+from qrl.agents.planning.planner import Ids, Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.scaling import Scaling
 from qrl.errors import ShapeError
 from qrl.q_models.base import QModel
@@ -74,9 +74,9 @@ class Agent:
         self._check_distances()
         return self.all_costs(observations)
 
-    def all_costs(self, observations: NDArray[np.float32]) -> Steps:
-        """(states, goals, actions): what the planner minimizes between all pairs of states."""
-        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
+    def all_costs(self, observations: NDArray[np.float32], goals: Ids | None = None) -> Steps:
+        """(states, goals, actions): what the planner minimizes from all states to `goals`, by default all states."""
+        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)), goals)
 
     def _check_distances(self) -> None:
         if self.learns == "scores":
