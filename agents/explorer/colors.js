@@ -45,6 +45,7 @@ export function differenceScale(colors, lists) {
 
 function largest(lists) {
   let most = 0;
-  for (const list of lists) for (const value of list) if (Number.isFinite(value)) most = Math.max(most, Math.abs(value));
+  for (const list of lists)
+    for (const value of list) if (Number.isFinite(value)) most = Math.max(most, Math.abs(value));
   return most;
 }

@@ -133,7 +133,9 @@ export async function readPage(data) {
   );
   page.exact = page.planners.find((planner) => planner.exact)?.snapshots[0].table ?? null;
   page.runs = page.planners.filter((planner) => !planner.exact);
-  page.steps = [...new Set(page.runs.flatMap((run) => run.snapshots.map((snapshot) => snapshot.step)))].sort((a, b) => a - b);
+  page.steps = [...new Set(page.runs.flatMap((run) => run.snapshots.map((snapshot) => snapshot.step)))].sort(
+    (a, b) => a - b,
+  );
   return page;
 }
 

@@ -18,32 +18,38 @@ export function signed(table, value) {
   return Number(text) > 0 ? `+${text}` : minus(text);
 }
 
-/** For a pair of states, a row per planner: distance, difference to the exact one, and steps left after each action. */
+/** For a pair of states, a column per planner: distance, difference to the exact one, and steps left after each action. */
 export function cellTable(page, planners, state, goal) {
   const table = element("table", "", { class: "numbers" });
   const head = table.createTHead().insertRow();
-  for (const title of ["", "distance", "− exact", ...page.world.actions]) head.append(element("th", title, { scope: "col" }));
+  const names = planners.map(({ planner }) => planner.name);
+  for (const title of ["steps", ...names]) head.append(element("th", title, { scope: "col" }));
   const body = table.createTBody();
-  for (const { planner, snapshot } of planners) {
+  const addRow = (title, cell) => {
     const row = body.insertRow();
-    row.append(element("th", planner.name, { scope: "row" }));
-    const steps = snapshot.table;
-    const distance = steps ? steps.distance(state, goal) : NaN;
-    row.append(element("td", steps ? steps.show(distance) : "–"));
-    const gap = steps && page.exact && !planner.exact ? distance - page.exact.distance(state, goal) : NaN;
-    row.append(element("td", steps ? signed(steps, gap) : "–"));
-    page.world.actions.forEach((_, action) => row.append(actionCell(page, snapshot, state, goal, action)));
-  }
+    row.append(element("th", title, { scope: "row" }), ...planners.map(cell));
+  };
+  addRow("distance", ({ snapshot: { table: steps } }) =>
+    element("td", steps ? steps.show(steps.distance(state, goal)) : "–"),
+  );
+  if (page.exact)
+    addRow("− exact", ({ planner, snapshot: { table: steps } }) => {
+      const known = steps && !planner.exact;
+      return element("td", known ? signed(steps, steps.distance(state, goal) - page.exact.distance(state, goal)) : "");
+    });
+  page.world.actions.forEach((name, action) =>
+    addRow(`after ${name}`, ({ snapshot }) => actionCell(page, snapshot, state, goal, action)),
+  );
   return table;
 }
 
-function actionCell(page, snapshot, state, goal, action) {
-  const cell = element("td", snapshot.table ? snapshot.table.show(snapshot.table.steps(state, goal, action)) : "");
-  if (state === goal || greedyAction(page, snapshot, state, goal) !== action) return cell;
-  const optimal = isOptimal(page, state, goal, action);
-  cell.className = optimal === false ? "taken wrong" : "taken";
-  cell.textContent = `${snapshot.table ? `${cell.textContent} ` : ""}${optimal === false ? "✗" : "✓"}`;
-  cell.title = optimal === false ? "the greedy action; not on a shortest path" : "the greedy action";
+function actionCell(page, { table, greedy }, state, goal, action) {
+  const cell = element("td", table ? table.show(table.steps(state, goal, action)) : "");
+  if (state === goal || greedyAction(page, { greedy }, state, goal) !== action) return cell;
+  const wrong = isOptimal(page, state, goal, action) === false;
+  cell.className = wrong ? "taken wrong" : "taken";
+  cell.dataset.mark = wrong ? "✗" : "✓";
+  cell.title = wrong ? "the greedy action; not on a shortest path" : "the greedy action";
   return cell;
 }
 
@@ -52,7 +58,8 @@ export function pairSentence(page, state, goal) {
   const { world, exact } = page;
   const between = `From ${world.label(state)} to ${world.label(goal)}`;
   if (!exact) return `${between}.`;
-  const show = (distance) => (Number.isNaN(distance) ? "not stored" : Number.isFinite(distance) ? `${distance} steps` : "unreachable");
+  const show = (distance) =>
+    Number.isNaN(distance) ? "not stored" : Number.isFinite(distance) ? `${distance} steps` : "unreachable";
   return `${between}: exactly ${show(exact.distance(state, goal))}; back: ${show(exact.distance(goal, state))}.`;
 }
 
@@ -69,10 +76,14 @@ export function walkSentence(page, snapshot, path) {
   } else if (path.cause === "blocked") {
     const action = path.actions.at(-1);
     const taken = count(path.actions.length - 1, "step");
-    parts.push(`Stuck at ${world.label(last)} after ${taken}: the greedy action ${world.actions[action]} is blocked by ${obstacle(world, last, action)}.`);
+    parts.push(
+      `Stuck at ${world.label(last)} after ${taken}: the greedy action ${world.actions[action]} is blocked by ${obstacle(world, last, action)}.`,
+    );
   } else if (path.cause === "loop") {
     const { entry, length } = loopOf(path);
-    parts.push(`Loops: from step ${entry} on it returns to ${world.label(path.states[entry])} every ${count(length, "step")}.`);
+    parts.push(
+      `Loops: from step ${entry} on it returns to ${world.label(path.states[entry])} every ${count(length, "step")}.`,
+    );
   } else {
     parts.push(`Still on its way after ${path.steps} steps, where planning ends.`);
   }
@@ -96,7 +107,7 @@ function mistakeSentence(page, snapshot, path, step) {
   const where = `First departure from the shortest paths: step ${step + 1}, at ${world.label(state)}, ${world.actions[taken]} instead of ${world.actions[best]}`;
   if (!snapshot.table) return `${where}.`;
   const learned = (action) => snapshot.table.show(snapshot.table.steps(state, path.goal, action));
-  const truth = (action) => exact.show(exact.steps(state, path.goal, action)).replace(/\.0+$/, "");
+  const truth = (action) => exact.show(exact.steps(state, path.goal, action));
   const remaining = (action) => `${learned(action)} (exactly ${truth(action)})`;
   return `${where}: learned steps left ${remaining(taken)} against ${remaining(best)}.`;
 }

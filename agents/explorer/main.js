@@ -1,106 +1,15 @@
-/** Puts the page together: panels, controls, pointer, keyboard, and the playing of walks. */
+/** Puts the page together: panels, controls, pointer and keyboard. */
 
 import { differenceScale, distanceScale } from "./colors.js";
-import { greedyAction, minus, readPage } from "./data.js";
-import { cellTable, count, element, pairSentence, walkSentence } from "./details.js";
-import { drawSymbol, MapView } from "./map.js";
+import { readPage } from "./data.js";
+import { cellTable, count, element, pairSentence } from "./details.js";
+import { drawSymbol } from "./map.js";
+import { Panel } from "./panel.js";
+import { Player } from "./player.js";
 import { drawTable } from "./table.js";
 import { View } from "./view.js";
-import { fatesFrom, fatesTo, REACHES, shownSteps, walk } from "./walk.js";
 
 const byId = (id) => document.getElementById(id);
-
-/** A planner's part of the page: its distances and a second map. */
-class Panel {
-  constructor(app, planner) {
-    this.app = app;
-    this.planner = planner;
-    this.element = element("section", "", { class: "panel", "data-planner": planner.name });
-    this.note = element("p", "", { class: "note" });
-    this.element.append(element("h2", planner.name), element("p", planner.description, { class: "about" }), this.note);
-    this.first = this.addMap(`${planner.name}: distances`);
-    this.second = this.addMap(`${planner.name}: differences`);
-  }
-
-  addMap(label) {
-    const figure = element("figure");
-    const map = new MapView(this.app.page.world, `${label}. Arrow keys move, Enter selects, G sets the goal, S the start.`);
-    const bar = element("div", "", { class: "bar", "aria-hidden": "true" });
-    const ends = element("div", "", { class: "ends" });
-    const caption = element("figcaption");
-    figure.append(caption, map.element, bar, ends);
-    this.element.append(figure);
-    this.app.listen(map);
-    return { figure, map, bar, ends, caption };
-  }
-
-  /** Compute what the maps show, before scales are chosen over all panels. */
-  measure(snapshot) {
-    const { page, view } = this.app;
-    const states = Array.from({ length: page.world.states }, (_, state) => state);
-    this.snapshot = snapshot;
-    const { table } = snapshot;
-    this.distances = states.map((state) => (table ? table.distance(...view.pair(state)) : NaN));
-    const [from, to] = view.direction === "to" ? [fatesTo, view.goal] : [fatesFrom, view.start];
-    this.fates = from(page, snapshot, to);
-    this.differences = states.map((state, i) => {
-      if (!table || view.second === "none") return NaN;
-      const [origin, end] = view.pair(state);
-      const other = view.second === "asymmetry" ? table.distance(end, origin) : page.exact.distance(origin, end);
-      return this.distances[i] - other;
-    });
-  }
-
-  paint(distanceColors, differenceColors) {
-    const { page, view } = this.app;
-    const hidden = view.second === "none" || (view.second === "difference" && this.planner.exact);
-    const action = (state) => greedyAction(page, this.snapshot, state, view.goal);
-    const shade = (colors, values) => (state) => (Number.isNaN(values[state]) ? undefined : colors.color(values[state]));
-    this.first.map.paint({ color: shade(distanceColors, this.distances), fates: this.fates, direction: view.direction, action });
-    this.caption();
-    scaleBar(this.first, distanceColors, this.distances);
-    this.second.figure.hidden = hidden;
-    if (hidden) return;
-    this.second.map.paint({ color: shade(differenceColors, this.differences) });
-    this.second.caption.textContent = view.second === "difference" ? "learned − exact" : "there − back";
-    scaleBar(this.second, differenceColors, this.differences);
-  }
-
-  caption() {
-    const { page, view } = this.app;
-    const where = view.direction === "to" ? "distance to the goal" : "distance from the start";
-    this.first.caption.textContent = this.snapshot.table ? where : "no distances: its learner teaches scores of actions";
-    const relevant = this.fates.filter((fate) => fate !== REACHES.none);
-    const reached = relevant.filter((fate) => fate === REACHES.optimal || fate === REACHES.detour).length;
-    const ends = view.direction === "to" ? "states reach the goal" : "goals are reached from the start";
-    const step = this.planner.exact ? "" : `After ${this.snapshot.step.toLocaleString("en")} training steps: `;
-    const gaps = this.distances.map((distance, state) => Math.abs(distance - page.exact.distance(...view.pair(state)))).filter(Number.isFinite);
-    const mean = gaps.reduce((sum, gap) => sum + gap, 0) / (gaps.length - 1 || 1); // the anchor itself does not count
-    const error = this.planner.exact || !this.snapshot.table ? "" : `, mean |learned − exact| ${mean.toFixed(2)} steps`;
-    this.note.textContent = `${step}${reached} of ${relevant.length} ${ends}${error}.`;
-  }
-
-  mark(time, cursor) {
-    const { goal, start } = this.app.view;
-    const path = this.path && time !== null ? this.path : null;
-    for (const { map, figure } of [this.first, this.second]) if (!figure.hidden) map.mark({ goal, start, cursor, path, time });
-  }
-}
-
-/** The colours of a scale and its ends, with units; marks ends that some values lie beyond. */
-function scaleBar({ bar, ends }, scale, values) {
-  bar.style.background = scale.gradient();
-  const beyond = values.some((value) => Number.isFinite(value) && value > scale.high);
-  const below = scale.low < 0 && values.some((value) => value < scale.low);
-  const round = (value) => minus(String(Math.round(value * 10) / 10));
-  const plus = scale.low < 0 ? "+" : "";
-  const texts = [
-    `${below ? "≤ " : ""}${round(scale.low)}`,
-    `${round((scale.low + scale.high) / 2)}`,
-    `${beyond ? "≥ " : ""}${plus}${round(scale.high)} steps`,
-  ];
-  ends.replaceChildren(...texts.map((text) => element("span", text)));
-}
 
 /** The explorer of one page. */
 class Explorer {
@@ -108,10 +17,19 @@ class Explorer {
     this.page = page;
     this.view = new View(page);
     this.cursor = null;
-    this.time = 0;
-    this.timer = null;
     this.panels = page.world.drawing ? page.planners.map((planner) => new Panel(this, planner)) : [];
     byId("panels").append(...this.panels.map((panel) => panel.element));
+    const names = {
+      play: "play",
+      back: "back",
+      forward: "forward",
+      time: "time",
+      speed: "speed",
+      text: "time-text",
+      list: "walks",
+    };
+    const controls = Object.fromEntries(Object.entries(names).map(([key, id]) => [key, byId(id)]));
+    this.player = new Player(page, controls, () => this.mark());
     this.view.listener = (changes) => this.draw(changes);
     this.connect();
     this.restore();
@@ -132,8 +50,9 @@ class Explorer {
     for (const panel of this.panels) panel.element.hidden = !visible.has(panel.planner);
     for (const panel of this.drawn) panel.measure(visible.get(panel.planner));
     this.paint();
-    this.startWalks();
-    if (changes.start !== undefined && changes.play) this.play();
+    this.player.load(this.drawn, this.view.start, this.view.goal);
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (changes.play && !still) this.player.play();
     this.showDetails();
   }
 
@@ -142,19 +61,18 @@ class Explorer {
     const { view, drawn, page } = this;
     const truth = this.panels.find((panel) => panel.planner.exact);
     const own = view.scale === "own";
-    const differences = drawn.filter((panel) => view.second === "asymmetry" || !panel.planner.exact);
     for (const panel of drawn) {
-      const distances = own ? [panel.distances] : [truth.distances];
+      const alike = drawn.filter((other) => other.shows === panel.shows); // maps of the same quantity
       panel.paint(
-        distanceScale(page.colors, distances),
-        differenceScale(page.colors, own ? [panel.differences] : differences.map((other) => other.differences)),
+        distanceScale(page.colors, own ? [panel.distances] : [truth.distances]),
+        differenceScale(page.colors, own ? [panel.differences] : alike.map((other) => other.differences)),
       );
     }
     this.mark();
   }
 
   mark() {
-    for (const panel of this.drawn) panel.mark(this.walking ? this.time : null, this.cursor);
+    for (const panel of this.drawn) panel.mark(this.player.time, this.cursor);
   }
 
   // The cell under the pointer or the cursor of the keyboard
@@ -228,76 +146,26 @@ class Explorer {
     event.preventDefault();
   }
 
-  // Walks
-
-  startWalks() {
-    this.stop();
-    const { start, goal } = this.view;
-    this.walking = start !== goal;
-    const list = byId("walks");
-    list.replaceChildren();
-    for (const panel of this.drawn) {
-      panel.path = this.walking ? walk(this.page, panel.snapshot, start, goal) : null;
-      if (!panel.path) continue;
-      const { cause, steps } = panel.path;
-      const item = element("li", "", { "data-planner": panel.planner.name, "data-cause": cause, "data-steps": steps });
-      item.append(element("b", panel.planner.name), ` ${walkSentence(this.page, panel.snapshot, panel.path)}`);
-      list.append(item);
-    }
-    if (!this.walking) list.append(element("li", "Start and goal are the same cell."));
-    this.length = Math.max(0, ...this.drawn.map(({ path }) => (path ? shownSteps(path) : 0)));
-    byId("time").max = String(this.length);
-    this.setTime(this.length);
-  }
-
-  setTime(time) {
-    this.time = Math.min(Math.max(0, time), this.length);
-    byId("time").value = String(this.time);
-    byId("time-text").textContent = `step ${this.time} of ${this.length}`;
-    this.mark();
-    if (this.time >= this.length) this.stop();
-  }
-
-  play() {
-    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches || !this.walking) return;
-    this.stop();
-    if (this.time >= this.length) this.setTime(0);
-    this.timer = setInterval(() => this.setTime(this.time + 1), 1000 / Number(byId("speed").value));
-    byId("play").textContent = "Pause";
-  }
-
-  stop() {
-    clearInterval(this.timer);
-    this.timer = null;
-    byId("play").textContent = "Play";
-  }
-
-  togglePlay() {
-    if (this.timer) this.stop();
-    else this.play();
-  }
-
   // Controls
 
   connect() {
     const { page, view } = this;
     const runs = byId("run");
-    runs.append(element("option", "all runs", { value: "" }), ...page.runs.map((run) => element("option", run.name, { value: run.name })));
+    runs.append(
+      element("option", "all runs", { value: "" }),
+      ...page.runs.map((run) => element("option", run.name, { value: run.name })),
+    );
     byId("run-label").hidden = page.runs.length < 2;
     byId("step-label").hidden = page.steps.length < 2;
     byId("step").max = String(page.steps.length - 1);
-    for (const id of ["run", "scale", "second"]) byId(id).addEventListener("change", (event) => view.set({ [id]: event.target.value }));
+    for (const id of ["run", "scale", "second"])
+      byId(id).addEventListener("change", (event) => view.set({ [id]: event.target.value }));
     byId("step").addEventListener("input", (event) => {
       const index = Number(event.target.value);
       view.set({ step: index === page.steps.length - 1 ? null : page.steps[index] });
     });
     for (const direction of ["to", "from"])
       byId(`direction-${direction}`).addEventListener("change", () => this.turn(direction));
-    byId("play").addEventListener("click", () => this.togglePlay());
-    byId("back").addEventListener("click", () => (this.stop(), this.setTime(this.time - 1)));
-    byId("forward").addEventListener("click", () => (this.stop(), this.setTime(this.time + 1)));
-    byId("time").addEventListener("input", (event) => (this.stop(), this.setTime(Number(event.target.value))));
-    byId("speed").addEventListener("change", () => this.timer && this.play());
     byId("swap").addEventListener("click", () => view.set({ goal: view.start, start: view.goal }));
     document.addEventListener("keydown", (event) => this.shortcut(event));
     window.addEventListener("hashchange", () => this.restore());
@@ -307,11 +175,12 @@ class Explorer {
   }
 
   shortcut(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName))
+      return;
     const actions = {
-      p: () => this.togglePlay(),
-      ",": () => (this.stop(), this.setTime(this.time - 1)),
-      ".": () => (this.stop(), this.setTime(this.time + 1)),
+      p: () => this.player.toggle(),
+      ",": () => this.player.move(-1),
+      ".": () => this.player.move(1),
       d: () => this.turn(this.view.direction === "to" ? "from" : "to"),
       x: () => byId("swap").click(),
     };
@@ -352,7 +221,8 @@ class Explorer {
 async function main() {
   const message = byId("message");
   if (typeof DecompressionStream === "undefined") {
-    message.textContent = "This browser cannot decompress the data of the page (it has no DecompressionStream). Use a current version of Firefox, Chrome, Edge or Safari.";
+    message.textContent =
+      "This browser cannot decompress the data of the page (it has no DecompressionStream). Use a current version of Firefox, Chrome, Edge or Safari.";
     message.hidden = false;
     return;
   }

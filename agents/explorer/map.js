@@ -2,13 +2,28 @@
 
 import { REACHES } from "./walk.js";
 
-const STYLES = {
-  optimal: { fill: "#ffffff", width: 0.1 },
-  detour: { fill: "#ffb000", width: 0.1 },
-  lost: { fill: "#ff3b6b", width: 0.1 },
-  loop: { fill: "#ff3b6b", width: 0.22 },
-};
 const DARK = "#101014";
+const WALK = "#ff5cf4";
+const FAILURE = "#ff3b6b";
+const THIN = arrow(0.05, 0.22);
+// Told apart by form as well as by colour.
+const STYLES = {
+  optimal: { fill: "#ffffff", shape: THIN },
+  detour: { fill: "#ffb000", shape: new Path2D("M-.2-.26L.28 0L-.2 .26Z") },
+  lost: { fill: FAILURE, shape: THIN },
+  loop: { fill: FAILURE, shape: arrow(0.11, 0.32) },
+};
+const DOOR = arrow(0.1, 0.28);
+const DOOR_FRAME = new Path2D("M-.5-.44H.5M-.5 .44H.5");
+const CROSS = new Path2D("M-.19-.19L.19 .19M.19-.19L-.19 .19");
+const STAR = starShape();
+const RING = circle(0.28);
+const CURSOR = new Path2D("M-.5-.5H.5V.5H-.5Z");
+const DIAGONALS = [
+  [0, 0.5],
+  [0, 1],
+  [0.5, 1],
+];
 
 /** Draw what a greedy action leads to, in a cell with its centre at the origin and sides of 1. */
 function drawFate(context, fate, [dx, dy]) {
@@ -16,46 +31,25 @@ function drawFate(context, fate, [dx, dy]) {
   if (fate === REACHES.blocked) {
     context.save();
     context.translate(dx * 0.3, dy * 0.3);
-    cross(context, 0.19, 0.26, DARK);
-    cross(context, 0.19, 0.13, STYLES.loop.fill);
+    context.lineCap = "round";
+    outlined(context, CROSS, 0.13, FAILURE, DARK);
     context.restore();
     return;
   }
-  const { fill, width } = STYLES[fate];
+  const { fill, shape } = STYLES[fate];
   context.save();
   context.rotate(Math.atan2(dy, dx));
-  context.beginPath();
-  if (fate === REACHES.detour) {
-    // A head without a shaft: told from an optimal action by its form, not by its colour alone.
-    polygon(context, [[-0.2, -0.26], [0.28, 0], [-0.2, 0.26]]); // prettier-ignore
-  } else {
-    const half = width / 2;
-    const head = fate === REACHES.loop ? 0.32 : 0.22;
-    polygon(context, [[-0.36, -half], [0.02, -half], [0.02, -head], [0.38, 0], [0.02, head], [0.02, half], [-0.36, half]]); // prettier-ignore
-  }
   context.strokeStyle = DARK;
   context.lineWidth = 0.09;
-  context.stroke();
+  context.stroke(shape);
   context.fillStyle = fill;
-  context.fill();
+  context.fill(shape);
   context.restore();
 }
 
-function polygon(context, points) {
-  points.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
-  context.closePath();
-}
-
-function cross(context, size, width, color) {
-  context.strokeStyle = color;
-  context.lineWidth = width;
-  context.lineCap = "round";
-  context.beginPath();
-  context.moveTo(-size, -size);
-  context.lineTo(size, size);
-  context.moveTo(size, -size);
-  context.lineTo(-size, size);
-  context.stroke();
+/** An arrow to the right with a shaft and a head of these half-widths. */
+function arrow(shaft, head) {
+  return new Path2D(`M-.37 ${-shaft}H.01V${-head}L.39 0L.01 ${head}V${shaft}H-.37Z`);
 }
 
 /** What an end of a walk is worth marking with, in the map of distances from the start. */
@@ -64,71 +58,71 @@ function drawEnd(context, fate) {
   if (fate === REACHES.detour) {
     dot(context, 0.13, STYLES.detour.fill, 0.07);
   } else if (fate === REACHES.loop) {
-    ring(context, 0.22, 0.24, DARK);
-    ring(context, 0.22, 0.12, STYLES.loop.fill);
+    outlined(context, RING, 0.12, FAILURE, DARK);
   } else {
-    cross(context, 0.18, 0.24, DARK);
-    cross(context, 0.18, 0.12, STYLES.lost.fill);
+    context.lineCap = "round";
+    outlined(context, CROSS, 0.13, FAILURE, DARK);
   }
 }
 
 function dot(context, radius, fill, outline) {
-  context.beginPath();
-  context.arc(0, 0, radius, 0, 2 * Math.PI);
+  const shape = circle(radius);
   context.strokeStyle = DARK;
   context.lineWidth = outline;
-  context.stroke();
+  context.stroke(shape);
   context.fillStyle = fill;
-  context.fill();
+  context.fill(shape);
 }
 
-function ring(context, radius, width, color) {
-  context.beginPath();
-  context.arc(0, 0, radius, 0, 2 * Math.PI);
-  context.strokeStyle = color;
-  context.lineWidth = width;
-  context.stroke();
+function circle(radius) {
+  const path = new Path2D();
+  path.arc(0, 0, radius, 0, 2 * Math.PI);
+  return path;
 }
 
-function star(context) {
-  context.beginPath();
-  for (let i = 0; i < 10; i++) {
-    const radius = i % 2 ? 0.2 : 0.48;
-    const angle = (i / 5) * Math.PI - Math.PI / 2;
-    context.lineTo(radius * Math.cos(angle), radius * Math.sin(angle));
+/** The sign of the goal: a star with five points. */
+function starShape() {
+  const path = new Path2D();
+  for (let corner = 0; corner < 10; corner++) {
+    const radius = corner % 2 ? 0.2 : 0.48;
+    const angle = (corner / 5 - 0.5) * Math.PI;
+    path.lineTo(radius * Math.cos(angle), radius * Math.sin(angle));
   }
-  context.closePath();
+  path.closePath();
+  return path;
+}
+
+function drawGoal(context) {
   context.strokeStyle = DARK;
   context.lineWidth = 0.12;
-  context.stroke();
+  context.stroke(STAR);
   context.fillStyle = "#ffd700";
-  context.fill();
+  context.fill(STAR);
 }
 
 /** A one-way door: a frame that is open where the door leads, and a black arrow. */
 function drawDoor(context, [dx, dy]) {
   context.save();
   context.rotate(Math.atan2(dy, dx));
-  for (const [width, color] of [[0.24, "#ffffff"], [0.12, DARK]]) {
-    context.strokeStyle = color;
-    context.lineWidth = width;
-    context.lineCap = "butt";
-    context.beginPath();
-    context.moveTo(-0.5, -0.44);
-    context.lineTo(0.5, -0.44);
-    context.moveTo(-0.5, 0.44);
-    context.lineTo(0.5, 0.44);
-    context.stroke();
-  }
-  context.beginPath();
-  polygon(context, [[-0.4, -0.1], [0, -0.1], [0, -0.28], [0.42, 0], [0, 0.28], [0, 0.1], [-0.4, 0.1]]); // prettier-ignore
+  context.lineCap = "butt";
+  outlined(context, DOOR_FRAME, 0.12, DARK, "#ffffff");
   context.strokeStyle = "#ffffff";
   context.lineWidth = 0.16;
   context.lineJoin = "round";
-  context.stroke();
+  context.stroke(DOOR);
   context.fillStyle = DARK;
-  context.fill();
+  context.fill(DOOR);
   context.restore();
+}
+
+/** A line that is visible on every colour. */
+function outlined(context, path, width, color, outline) {
+  context.strokeStyle = outline;
+  context.lineWidth = 2 * width;
+  context.stroke(path);
+  context.strokeStyle = color;
+  context.lineWidth = width;
+  context.stroke(path);
 }
 
 /** Draw one symbol of the legend into a canvas of its own. */
@@ -137,7 +131,7 @@ export function drawSymbol(canvas, kind) {
   const context = prepare(canvas, size, size);
   context.translate(size / 2, size / 2);
   context.scale(size - 2, size - 2);
-  if (kind === "goal") star(context);
+  if (kind === "goal") drawGoal(context);
   else if (kind === "start") drawStart(context);
   else if (kind === "door") drawDoor(context, [1, 0]);
   else if (kind === "hatch") hatch(context, -0.5, -0.5, 1, canvas);
@@ -146,8 +140,7 @@ export function drawSymbol(canvas, kind) {
 }
 
 function drawStart(context) {
-  ring(context, 0.32, 0.26, DARK);
-  ring(context, 0.32, 0.14, "#4dd2ff");
+  outlined(context, RING, 0.14, "#4dd2ff", DARK);
 }
 
 /** Diagonal lines for cells without a finite value. */
@@ -158,7 +151,7 @@ function hatch(context, x, y, size, element) {
   context.strokeStyle = style.getPropertyValue("--hatch");
   context.lineWidth = size * 0.07;
   context.beginPath();
-  for (const [a, b] of [[0, 0.5], [0, 1], [0.5, 1]]) {
+  for (const [a, b] of DIAGONALS) {
     context.moveTo(x + size * a, y + size * b);
     context.lineTo(x + size * b, y + size * a);
   }
@@ -195,7 +188,10 @@ export class MapView {
   /** The state under a pointer, or -1. */
   stateUnder(event) {
     const { left, top } = this.upper.getBoundingClientRect();
-    return this.world.stateAt(Math.floor((event.clientX - left) / this.size), Math.floor((event.clientY - top) / this.size));
+    return this.world.stateAt(
+      Math.floor((event.clientX - left) / this.size),
+      Math.floor((event.clientY - top) / this.size),
+    );
   }
 
   /** The middle of a state's cell in the window. */
@@ -263,28 +259,18 @@ export class MapView {
     };
     if (path) this.drawPath(context, path.states.slice(0, time + 1), size);
     at(start, () => drawStart(context));
-    at(goal, () => star(context));
-    if (path) at(path.states[Math.min(time, path.states.length - 1)], () => dot(context, 0.26, "#ff5cf4", 0.16));
-    at(cursor, () => {
-      for (const [lineWidth, color] of [[0.18, DARK], [0.09, "#ffffff"]]) {
-        context.strokeStyle = color;
-        context.lineWidth = lineWidth;
-        context.strokeRect(-0.5, -0.5, 1, 1);
-      }
-    });
+    if (path) at(path.states[Math.min(time, path.states.length - 1)], () => dot(context, 0.3, WALK, 0.16));
+    at(goal, () => drawGoal(context));
+    at(cursor, () => outlined(context, CURSOR, 0.1, "#ffffff", DARK));
   }
 
   drawPath(context, states, size) {
-    for (const [width, color] of [[0.3, DARK], [0.17, "#ff5cf4"]]) {
-      context.strokeStyle = color;
-      context.lineWidth = width * size;
-      context.lineJoin = context.lineCap = "round";
-      context.beginPath();
-      for (const state of states) {
-        const [x, y] = this.world.cell(state);
-        context.lineTo((x + 0.5) * size, (y + 0.5) * size);
-      }
-      context.stroke();
+    const path = new Path2D();
+    for (const state of states) {
+      const [x, y] = this.world.cell(state);
+      path.lineTo((x + 0.5) * size, (y + 0.5) * size);
     }
+    context.lineJoin = context.lineCap = "round";
+    outlined(context, path, 0.16 * size, WALK, DARK);
   }
 }

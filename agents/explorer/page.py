@@ -19,7 +19,7 @@ from qrl.common.files import atomic_write
 
 MAX_STATES = 2_500
 TABLE_VALUES = 2**20  # (state, goal, action) per table: larger worlds get fewer goals
-MODULES = ("data", "walk", "colors", "map", "details", "view", "table", "main")  # a module imports earlier ones only
+MODULES = ("data", "walk", "colors", "map", "details", "view", "panel", "player", "table", "main")  # a module imports earlier ones only
 _COLORS = 64  # samples of each colour map
 
 
@@ -33,13 +33,13 @@ def write_explorer(
     world = common_world(agents)
     goals = stored_goals(world)
     exact = exact_snapshot(world, goals, seed)
-    planners = [] if exact is None else [_planner("ground truth", "exact shortest paths", [exact], exact=True)]
+    planners = [] if exact is None else [planner_data("ground truth", "exact shortest paths", [exact], exact=True)]
     notices = [*_world_notices(world, goals), *(notice for trained in agents for notice in trained.notices)]
     for trained in agents:
         if checkpoints and not kept_checkpoints(trained):
             notices.append(f"{trained.run.path} kept no checkpoints but its last; train with checkpoint_keep=1")
         described = f"{trained.checkpoint.model_name}, trained by {trained.run.settings.learner.name}"
-        planners.append(_planner(trained.name, described, list(run_snapshots(trained, world, goals, checkpoints))))
+        planners.append(planner_data(trained.name, described, list(run_snapshots(trained, world, goals, checkpoints))))
     write_page(path, world, goals, planners, notices)
     return notices
 
@@ -48,11 +48,10 @@ def write_page(
     path: str | Path, world: ExplorerWorld, goals: Ids, planners: Sequence[dict[str, Any]], notices: Sequence[str]
 ) -> None:
     data = page_data(world, goals, planners)
-    errors = [0.5 * 10.0 ** -snapshot["steps"]["digits"] for p in planners for snapshot in p["snapshots"] if snapshot["steps"]]
+    tables = [snapshot["steps"] for planner in planners for snapshot in planner["snapshots"] if snapshot["steps"]]
+    error = max((0.5 * 10.0 ** -table["digits"] for table in tables), default=0.0)
     title = f"{world.name}: what the models have learned"
-    page = render(
-        "explorer.html", title=title, data=data, script=script(), notices=notices, error=max(errors, default=0.0)
-    )
+    page = render("explorer.html", title=title, data=data, script=script(), notices=notices, error=error)
     with atomic_write(path) as file:
         file.write(page.encode())
 
@@ -103,7 +102,7 @@ def _world_notices(world: ExplorerWorld, goals: Ids) -> list[str]:
     return notices
 
 
-def _planner(name: str, description: str, snapshots: Sequence[Snapshot], exact: bool = False) -> dict[str, Any]:
+def planner_data(name: str, description: str, snapshots: Sequence[Snapshot], exact: bool = False) -> dict[str, Any]:
     return {
         "name": name,
         "description": description,

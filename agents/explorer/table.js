@@ -10,7 +10,9 @@ export function drawTable(container, page, view, choose) {
   const planners = view.shown();
   const first = planners.find(({ snapshot }) => snapshot.table);
   const far = (state) => (first ? orderable(first.snapshot.table.distance(...view.pair(state))) : 0);
-  const states = Array.from({ length: page.world.states }, (_, state) => state).filter((state) => state !== view.anchor);
+  const states = Array.from({ length: page.world.states }, (_, state) => state).filter(
+    (state) => state !== view.anchor,
+  );
   states.sort((a, b) => far(a) - far(b));
   const table = element("table", "", { class: "numbers nearest" });
   const head = table.createTHead().insertRow();

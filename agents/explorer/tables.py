@@ -21,20 +21,15 @@ class Codes:
     digits: int
     offset: int
 
-    @property
-    def error(self) -> float:
-        """The largest rounding error; values beyond the range have none that is bounded."""
-        return 0.5 * 10.0**-self.digits
-
     def as_dict(self) -> dict[str, Any]:
         return {"digits": self.digits, "offset": self.offset, "data": pack(self.values)}
 
 
 def quantize(values: NDArray[np.float32]) -> Codes:
-    """Round to the digits that the page shows, exactly as formatting them would."""
+    """Round to the digits that the page shows, exactly as formatting them would; whole numbers have no digits."""
     finite = np.isfinite(values)
     exact = np.where(finite, values, 0).astype(np.float64)
-    for digits in range(DIGITS, -1, -1):
+    for digits in range(0 if (exact == np.rint(exact)).all() else DIGITS, -1, -1):
         # Exact: float32 values have 24 bits, so that up to 100 times them fits into float64. Ties go to the even digit.
         units = np.rint(exact * 10**digits)
         offset = float(units[finite].min()) if finite.any() else 0.0

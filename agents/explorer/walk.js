@@ -3,7 +3,14 @@
 import { greedyAction } from "./data.js";
 
 /** What becomes of the greedy walk that starts in a state. */
-export const REACHES = { optimal: "optimal", detour: "detour", lost: "lost", loop: "loop", blocked: "blocked", none: "none" };
+export const REACHES = {
+  optimal: "optimal",
+  detour: "detour",
+  lost: "lost",
+  loop: "loop",
+  blocked: "blocked",
+  none: "none",
+};
 
 /** Follow the greedy actions; `cause` is "" for a success, else "blocked", "loop" or "cap". */
 export function walk(page, snapshot, start, goal) {
@@ -82,7 +89,10 @@ export function fatesTo(page, snapshot, goal) {
       const reaches = next === goal || fates[next] === REACHES.optimal || fates[next] === REACHES.detour;
       left[back] = left[next] + 1;
       if (!reaches || left[back] > maxSteps) fates[back] = REACHES.lost;
-      else fates[back] = isOptimal(page, back, goal, greedyAction(page, snapshot, back, goal)) ? REACHES.optimal : REACHES.detour;
+      else
+        fates[back] = isOptimal(page, back, goal, greedyAction(page, snapshot, back, goal))
+          ? REACHES.optimal
+          : REACHES.detour;
     }
   }
   return fates;

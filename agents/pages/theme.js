@@ -1,4 +1,4 @@
-/** Light and dark: as the system prefers, until the switch is used. Formatted by prettier (see eslint.config.js). */
+/** Light and dark: as the system prefers, until the switch is used.. */
 {
   const root = document.documentElement;
   const button = document.getElementById("theme");
