@@ -1,10 +1,11 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run. Runs on data without a layout get tables only.
+The results also go into the TensorBoard of each run. Runs on data without a layout get no pictures of it.
 """
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
@@ -18,10 +19,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser("compare-agents", __doc__)
     parser.add_argument("out", metavar="REPORT.html", help="file to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    parser.add_argument("--explorer", metavar="FILE", help="page of explore-agents to link to")
     add_planning_arguments(parser, argv)
     args = parser.parse_args(argv)
     out = check_output(args.out, ".html", args.force)
     check_planning_arguments(args)
+    if args.explorer is not None and not Path(args.explorer).is_file():
+        raise ConfigError(f"--explorer: {args.explorer} does not exist; make it first: explore-agents {args.explorer} ...")
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
@@ -50,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))
-    write_report(out, agents, evaluator, subjects, results, notices, args.goal)
+    write_report(out, agents, evaluator, subjects, results, notices, args.goal, args.explorer)
     print(f"wrote {out.absolute()}")
     for trained, evaluation in zip(agents, evaluations, strict=True):
         trained.log(evaluation.results)

@@ -1,7 +1,6 @@
 """The page in a real browser: what it shows is what the agent says and what the planner does."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import qrl
 from qrl.agents.evaluation.trained_agent import TrainedAgent, open_agents
 from qrl.agents.explorer.page import write_explorer
-from qrl.agents.planning.planner import MAX_STEPS, TablePolicy
+from qrl.agents.planning.planner import TablePolicy
 from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth, ground_truth
@@ -108,6 +107,7 @@ def link(start: int, goal: int, truth: GroundTruth = TRUTH, **more: Any) -> str:
 def test_a_click_on_a_goal_shows_the_numbers_of_the_agent(opened: Opened, runs: list[Path]) -> None:
     agents = [qrl.load(run) for run in runs]
     rows = TRUTH.layout.observations
+    tables = [agent.all_steps_to_goal(rows) for agent in agents]
     rng = np.random.default_rng(0)
     states = len(rows)
     goal = int(rng.integers(states))
@@ -124,10 +124,7 @@ def test_a_click_on_a_goal_shows_the_numbers_of_the_agent(opened: Opened, runs: 
             assert truth == (f"{exact[action]:.0f}" if np.isfinite(exact[action]) else "∞")
             # A query of its own may differ in the last bits from the table of all pairs.
             np.testing.assert_allclose(np.array(learned, float), steps[:, action], atol=0.005 + 1e-4)
-            for agent, text, value in zip(agents, learned, steps[:, action], strict=True):
-                table = agent.all_steps_to_goal(rows)[state, goal, action]
-                assert abs(table - value) < 1e-4
-                assert text == f"{table:.2f}"
+            assert learned == [f"{table[state, goal, action]:.2f}" for table in tables]
         greedy = opened.page.evaluate(
             "() => [...document.querySelectorAll('#cell .taken')].map(cell => [cell.cellIndex, cell.parentNode.rowIndex])"
         )
