@@ -57,7 +57,12 @@ class Scaling:
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor]) -> Self:
         """From the tensors of a checkpoint."""
-        return cls(tensors["observations.mean"], tensors["observations.scale"], tensors.get("observations.frequencies"))
+        mean, scale = tensors["observations.mean"], tensors["observations.scale"]
+        frequencies = tensors.get("observations.frequencies")
+        matching = mean.ndim == 1 and mean.shape == scale.shape
+        if not matching or (frequencies is not None and frequencies.shape[:-1] != mean.shape):
+            raise ValueError("the shapes of its observation scaling do not match")
+        return cls(mean, scale, frequencies)
 
     def tensors(self) -> dict[str, Tensor]:
         tensors = {"observations.mean": self.mean, "observations.scale": self.scale}

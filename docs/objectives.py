@@ -2,13 +2,20 @@
 
 import csv
 import io
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qrl.agents.studies.curves import Curve, read_curves
 from qrl.agents.studies.findings import Findings
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.selection import select
-from qrl.agents.studies.table import RunRow, matched, read_rows
+from qrl.agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
+from qrl.envs.pictures import save_figure
 
 FOLDER = Path(__file__).parent / "objectives"
 TRAPS = FOLDER / "traps"
@@ -21,9 +28,8 @@ METRICS = {
     "absolute_error": ("absolute error", 2),
     "signed_error": ("estimate - exact", 2),
     "ratio_cv": ("variation", 3),
+    "seconds": ("seconds", 0),
 }
-
-
 TRAPS_METRICS = {
     "success_rate": ("success", 3),
     "all_pairs_success_rate": ("all pairs", 3),
@@ -33,41 +39,90 @@ TRAPS_METRICS = {
 }
 
 
-def cells(row: RunRow) -> list[str]:
-    learner, _, model = row.family.rpartition("-")
-    scores = {key: row.scores.get(key) for key in METRICS}
-    values = ["-" if scores[key] is None else f"{scores[key]:.{digits}f}" for key, (_, digits) in METRICS.items()]
-    return [learner, MODELS[model], row.choice.removeprefix("lr="), *values]
+LEARNERS = ("mbold", "bounded", "qrl", "qrl-each", "mad", "cmd", "tmd", "iql", "gcbc")
 
 
-def tuning_table() -> list[list[str]]:
-    """Of each family, the run on the tuning seed with the better rate."""
-    folder = StudyFolder(FOLDER)
+def results(path: Path) -> Findings:
+    folder = StudyFolder(path)
     study = folder.read_study()
-    rows = matched(study, read_rows(folder.results))
-    selected = select(study, rows)
-    tuned = [row for row in rows if row.purpose == "tuning" and row.choice == selected[row.family]]
-    return [["learner", "model", "rate", *(title for title, _ in METRICS.values())], *map(cells, tuned)]
+    return Findings(study, matched(study, read_rows(folder.results)))
 
 
-def traps_table() -> list[list[str]]:
+def cells(values: dict[str, float], metrics: dict[str, tuple[str, int]]) -> list[str]:
+    """Means by metric, as text."""
+    return [f"{values[key]:.{digits}f}" if key in values else "-" for key, (_, digits) in metrics.items()]
+
+
+def objectives_table(findings: Findings, trajectories: float) -> list[list[str]]:
+    """Means over the seeds at one size of the data, by learner and model."""
+    titles = ["learner", "model", "rate", *(title for title, _ in METRICS.values()), "95 % of success"]
+    rows = []
+    for group in findings.summaries():
+        if group.selected and group.condition.value == trajectories:
+            learner, _, model = group.family.rpartition("-")
+            low, high = group.interval or (math.nan, math.nan)
+            rate = group.configuration.removeprefix("lr=")
+            rows.append([learner, MODELS[model], rate, *cells(group.means, METRICS), f"{low:.3f} to {high:.3f}"])
+    return [titles, *rows]
+
+
+def traps_table(findings: Findings) -> list[list[str]]:
     """Means over the seeds, by learner."""
-    folder = StudyFolder(TRAPS)
-    study = folder.read_study()
-    groups = Findings(study, matched(study, read_rows(folder.results))).summaries()
+    groups = [group for group in findings.summaries() if group.family in findings.study.settings.families]
     titles = ["learner", *(title for title, _ in TRAPS_METRICS.values())]
-    return [titles] + [
-        [group.family, *(f"{group.means[key]:.{digits}f}" for key, (_, digits) in TRAPS_METRICS.items())]
-        for group in groups
-        if group.family in study.settings.families
-    ]
+    return [titles, *([group.family, *cells(group.means, TRAPS_METRICS)] for group in groups)]
+
+
+def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+    """Success against processor time, a panel per model and size of the data, a line per learner."""
+    sizes = sorted({float(row["value"]) for row in curves})
+    figure = Figure(figsize=(4.6 * len(sizes) + 1.6, 3 * len(MODELS)), layout="constrained")
+    axes = figure.subplots(len(MODELS), len(sizes), sharex=True, sharey=True, squeeze=False)
+    for (suffix, model), line in zip(MODELS.items(), axes, strict=True):
+        for size, ax in zip(sizes, line, strict=True):
+            for number, learner in enumerate(LEARNERS):
+                rows = [row for row in curves if row["family"] == f"{learner}-{suffix}" and float(row["value"]) == size]
+                _draw_line(ax, rows, learner, number)
+            ax.set_title(f"{model}, {size:g} trajectories", fontsize=10)
+            ax.grid(alpha=0.3)
+    for ax in axes[-1]:
+        ax.set_xlabel("processor time of training, seconds")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("success rate")
+    axes[0, 0].set_ylim(-0.03, 1.03)
+    axes[0, 0].set_xscale("log")
+    axes[0, 0].set_xticks(ticks := [5, 10, 20, 50, 100], map(str, ticks))
+    axes[0, 0].xaxis.set_tick_params(which="minor", bottom=False)
+    handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend([handles[name] for name in LEARNERS], LEARNERS, loc="outside right upper", frameon=False)
+    seeds = len({row["seed"] for row in curves})
+    figure.suptitle(f"Success while training, mean of {seeds} seeds")
+    save_figure(figure, path)
+
+
+def _draw_line(ax: Axes, rows: Sequence[Curve], learner: str, number: int) -> None:
+    steps = sorted({int(row["step"]) for row in rows})
+    if not steps:
+        return
+    by_step = [[row for row in rows if int(row["step"]) == step] for step in steps]
+    seconds = [np.mean([float(row["seconds"]) for row in group]) for group in by_step]
+    success = [np.mean([float(row["success_rate"]) for row in group]) for group in by_step]
+    style = {"marker": "osD^vPX*<"[number], "ls": ("-", "--", ":")[number % 3], "color": f"C{number}"}
+    ax.plot(seconds, success, label=learner, ms=5, lw=1.6, **style)
+
+
+def write_table(path: Path, table: list[list[str]]) -> None:
+    with atomic_write(path) as file:
+        csv.writer(text := io.StringIO(), lineterminator="\n").writerows(table)
+        file.write(text.getvalue().encode())
 
 
 def main() -> None:
-    for path, table in ((FOLDER / "tuning.csv", tuning_table()), (TRAPS / "learners.csv", traps_table())):
-        with atomic_write(path) as file:
-            csv.writer(text := io.StringIO(), lineterminator="\n").writerows(table)
-            file.write(text.getvalue().encode())
+    findings = results(FOLDER)
+    for size in findings.study.settings.values:
+        write_table(FOLDER / f"learners-{size:g}.csv", objectives_table(findings, size))
+    write_table(TRAPS / "learners.csv", traps_table(results(TRAPS)))
+    draw_curves(read_curves(FOLDER / "curves.csv"), FOLDER / "curves.png")
 
 
 if __name__ == "__main__":

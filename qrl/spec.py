@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from qrl.common.errors import ConfigError
 
+MAX_SIZE = 2**16  # of every layer and latent: more is a mistake, and may exceed all memory
+MAX_LAYERS = 64
+
 
 @dataclass(frozen=True)
 class QModelSpec:

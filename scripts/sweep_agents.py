@@ -36,6 +36,13 @@ def _parser(argv: Sequence[str] | None) -> Parser:
         help="processes of this machine, or a Ray cluster (default: loky)",
     )
     add("--ray-address", metavar="A", help="HOST:PORT of the cluster (default: the one on this machine)")
+    add(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="FOLDER",
+        help="do not compute the finished runs in this folder's study.yaml, results.csv and curves.csv again",
+    )
     add("--dry-run", action="store_true", help="show what would be computed and about how long training would take")
     add_plugin_argument(parser, argv)
     add_override_arguments(parser, StudySettings)
@@ -71,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
             size = f"{len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
             print(f"{study.name}: {size}", flush=True)
-            failed = sweep(study, folder, backend, tuple(args.plugin))
+            failed = sweep(study, folder, backend, tuple(args.plugin), args.source)
     except KeyboardInterrupt:
         print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130

@@ -1,7 +1,6 @@
 """The agent of a training run, opened for evaluation: with its data, and what a reader of its results should know."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ class TrainedAgent:
         run = Run.open(run.path if isinstance(run, Run) else run, "train-agent")
         agent, metadata = run.load_agent(checkpoint, seed)
         notices = []
-        if not run.complete.exists():
+        if not run.finished:
             total = "?" if run.num_steps is None else run.num_steps
             notices.append(f"{run.path} is not complete: this is its checkpoint at step {metadata.step} of {total}")
         if agent.learns == "scores":
@@ -70,7 +69,7 @@ class TrainedAgent:
             "model": self.checkpoint.model_name,
             "learner": self.run.settings.learner.name,
             "step": self.checkpoint.step,
-            "complete": self.run.complete.exists(),
+            "complete": self.run.finished,
         }
 
     def subject(self, evaluator: Evaluator) -> Subject:
@@ -83,12 +82,12 @@ class TrainedAgent:
 
     def log(self, results: Results) -> None:
         """Write the values into the run's TensorBoard, at the checkpoint's step."""
-        from torch.utils.tensorboard import SummaryWriter
+        from qrl.agents.runs.events import EventFile
 
         try:
-            with closing(SummaryWriter(str(self.run.tensorboard))) as writer:
-                for key, value in results.scalars().items():
-                    writer.add_scalar(f"planning-{results.protocol}/{key}", value, self.checkpoint.step)
+            with EventFile(self.run.tensorboard) as events:
+                tags = {f"planning-{results.protocol}/{key}": value for key, value in results.scalars().items()}
+                events.add(tags, self.checkpoint.step)
         except OSError as error:
             raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error
 

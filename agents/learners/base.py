@@ -185,9 +185,11 @@ class Learner(ABC):
             for entry, value in with_prefix(state.tensors, part).items():
                 key, _, name = entry.partition(".")
                 parameter = parameters[name]
-                if id(parameter) not in optimized or (value.ndim > 0 and value.shape != parameter.shape):
-                    raise ValueError(f"the optimizer's state of {name} has another shape")
+                if id(parameter) not in optimized or not _fits(value, parameter):
+                    raise ValueError(f"{part}.{entry} has another shape or type than {name}")
                 optimizer.state[parameter][key] = value.to(parameter.device, copy=True)
+            if len({frozenset(entries) for entries in optimizer.state.values()}) > 1:
+                raise ValueError(f"the state of {part} is not whole")
         self.sampler.load_state_dict(state.sampler)
         self.steps_done = state.step
 
@@ -196,6 +198,12 @@ class Learner(ABC):
         for module in self._parts(nn.Module).values():
             if module is self.model or module.state_dict().keys() == weights.keys():
                 module.load_state_dict(weights)
+
+
+def _fits(value: Tensor, parameter: nn.Parameter) -> bool:
+    """Whether it can be a part of an optimizer's state: like the parameter, or a count of its steps."""
+    like = (value.shape, value.dtype) == (parameter.shape, parameter.dtype)
+    return like or (value.ndim == 0 and value.is_floating_point())
 
 
 def _optimized(optimizer: torch.optim.Optimizer) -> set[int]:

@@ -29,3 +29,5 @@ class Sampler:
         for purpose, rng in self._others.items():
             rng.bit_generator.state = main.pop(purpose)
         self.rng.bit_generator.state = main
+        if self.state_dict() != state:  # a generator takes numbers out of range as it likes
+            raise ValueError("the state of its sampler is none of a generator")

@@ -11,7 +11,7 @@ from qrl.agents.errors import LearnerError
 from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import Ids, Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.scaling import Scaling
-from qrl.errors import ShapeError
+from qrl.errors import ContractError, ShapeError
 from qrl.q_models.base import QModel
 
 
@@ -87,6 +87,8 @@ class Agent:
         self, query: Callable[[Tensor, Tensor], Tensor], observation: ArrayLike, goal: ArrayLike
     ) -> NDArray[np.float32]:
         values: NDArray[np.float32] = query(self._encode(observation), self._encode(goal)).float().numpy()
+        if np.isnan(values).any():  # an action would be chosen from them like from any others
+            raise ContractError(f"{type(self.model).__name__} returned NaN; check its weights and the observations")
         return values
 
     def _actions(self, actions: ArrayLike) -> Tensor:

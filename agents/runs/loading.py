@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from qrl.agents.errors import CheckpointError
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
+from qrl.agents.runs.model import MISFITS, check_shapes
 from qrl.agents.scaling import Scaling
 from qrl.agents.tensors import with_prefix
-from qrl.common.errors import ConfigError
 from qrl.registry import Registration
 from qrl.spec import QModelSpec
 
@@ -24,27 +22,12 @@ def load_agent(path: Path, find_model: Callable[[str], Registration], seed: int 
     spec = QModelSpec(checkpoint.observation_dim, checkpoint.num_actions, checkpoint.discount)
     weights = with_prefix(tensors, "model")
     try:
-        _check_sizes(registration, spec, checkpoint.model_params, weights)
+        check_shapes(registration, spec, checkpoint.model_params, weights)
         model = registration.make(spec, checkpoint.model_params)
         model.load_state_dict(weights)
         scaling = Scaling.from_tensors(tensors)
         if scaling(torch.zeros(1, scaling.observation_dim)).shape[1] != spec.observation_dim:
             raise RuntimeError(f"its scaled observations have not {spec.observation_dim} features")
-    except (ConfigError, RuntimeError, KeyError) as error:
+    except MISFITS as error:
         raise CheckpointError(f"{path} does not fit the model {checkpoint.model_name}: {error}") from error
     return Agent(model, scaling, seed, checkpoint.learns), checkpoint
-
-
-def _check_sizes(
-    registration: Registration, spec: QModelSpec, params: dict[str, Any], weights: dict[str, Tensor]
-) -> None:
-    """Before a model takes memory, compare the shapes that its parameters imply with those in the file."""
-    with torch.device("meta"):
-        try:
-            expected = registration.make(spec, params).state_dict()
-        except NotImplementedError:  # a plugin that needs real numbers to be built: its own code decides
-            return
-    for name, tensor in expected.items():
-        if name not in weights or weights[name].shape != tensor.shape:
-            shape = tuple(weights[name].shape) if name in weights else "missing"
-            raise RuntimeError(f"{name} should have shape {tuple(tensor.shape)}, but is {shape}")

@@ -2,10 +2,7 @@
 
 import json
 import math
-import shutil
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,22 +11,21 @@ from qrl.agents.errors import CheckpointError, RunError, TrainingError
 from qrl.agents.learners.registry import find_learner
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
-from qrl.agents.runs.folder import CONFIG, check_folder, make_folder
+from qrl.agents.runs.folder import CHECKPOINT, CONFIG, DATASET, RECORD, check_folder, new_folder
 from qrl.agents.runs.loading import load_agent
-from qrl.agents.runs.metrics_file import MetricsFile
+from qrl.agents.runs.metrics_file import TIMES, Clock, MetricsFile
 from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
 from qrl.common.errors import ConfigError, RegistryError
-from qrl.common.files import atomic_write
+from qrl.common.files import atomic_write, remove_leftovers
 from qrl.common.locks import locked
 from qrl.common.settings import dump_yaml, read_config
 from qrl.envs.errors import DatasetError
 from qrl.registry import Registration, find
 
 if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
-
+    from qrl.agents.runs.events import EventFile
     from qrl.agents.runs.trainer import Trainer
 
 Scalars = dict[str, float]
@@ -43,11 +39,12 @@ class Run:
         self.settings: Any = settings
         self.problem = problem_of(settings)
         self.config = self.path / CONFIG
-        self.record = RunRecord(self.path / "run.json")
+        self.record = RunRecord(self.path / RECORD)
         self.metrics = MetricsFile(self.path / "metrics.csv")
         self.tensorboard = self.path / "tensorboard"
-        self.checkpoint = self.path / "checkpoint.safetensors"
+        self.checkpoint = self.path / CHECKPOINT
         self.complete = self.path / "COMPLETE"
+        self._kept = self.path / "checkpoints"
 
     def __repr__(self) -> str:
         state = "complete" if self.complete.exists() else "not complete"
@@ -98,19 +95,15 @@ class Run:
         settings = resolve(settings)
         check_folder(settings, force)  # before the work of preparing
         run = cls.prepare(settings, dataset, init)
-        make_folder(run.settings, force)
-        try:
+        facts = run._facts()
+        if init is not None:
+            facts["init"] = {"run": str(Path(init).absolute()), "step": cls.open(init).step}
+        with new_folder(run.settings, force):
             if run.settings.dataset is None:
-                run.dataset.save(run.path / "dataset.npz")
-            facts = run._facts()
-            if init is not None:
-                facts["init"] = {"run": str(Path(init).absolute()), "step": cls.open(init).step}
+                run.dataset.save(run.path / DATASET)
             run.record.write(facts)
             run._save()
-            run._write_config()
-        except BaseException:  # also when interrupted: a half-made run helps nobody
-            shutil.rmtree(run.path, ignore_errors=True)
-            raise
+            run._write_config()  # last: it makes the folder a run
         return run
 
     @classmethod
@@ -122,7 +115,7 @@ class Run:
         values = read_config(str(config))
         # Release 0.1 did not record the command.
         unrecorded = "train-graph" if "graph" in values else "train-agent"
-        facts = RunRecord(Path(path) / "run.json").read()
+        facts = RunRecord(Path(path) / RECORD).read()
         made_by = facts.get("command", unrecorded)
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
@@ -202,7 +195,7 @@ class Run:
     def dataset_path(self) -> Path:
         """The file of the dataset: named in the settings, found relative to the run, or the run's own."""
         if self.settings.dataset is None:
-            return self.path / "dataset.npz"
+            return self.path / DATASET
         path, relative = Path(self.settings.dataset), self.record.read().get("dataset_path")
         moved = self.path / str(relative)
         return moved if relative is not None and not path.is_file() and moved.is_file() else path
@@ -231,6 +224,11 @@ class Run:
         return load_checkpoint(self.checkpoint, with_tensors=False)[0].step
 
     @property
+    def finished(self) -> bool:
+        """Whether it has been trained to the end, and its last checkpoint is of that step."""
+        return self.complete.exists() and self.step >= (self.num_steps or 0)
+
+    @property
     def num_steps(self) -> int | None:
         """The planned number of training steps."""
         return self.record.read().get("num_steps")
@@ -248,16 +246,18 @@ class Run:
     @property
     def columns(self) -> list[str]:
         """Those of metrics.csv."""
-        return ["step", *self.trainer.learner.scalars, "steps_per_second", *self.problem.scored(self.dataset)]
+        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.dataset)]
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Scalars]:
         """Train to the end, or until `stop()`, and yield each row of metrics.
 
         Both end with a checkpoint, and so does leaving the loop over the rows.
         """
-        from torch.utils.tensorboard import SummaryWriter
+        from qrl.agents.runs.events import EventFile
 
         with locked(self.path, RunError):
+            for folder in (self.path, self._kept):
+                remove_leftovers(folder)
             if self.step > self.trainer.learner.steps_done:
                 raise RunError(f"{self.path} has been trained to step {self.step} meanwhile; resume it again")
             if self.step < self.trainer.learner.steps_done:  # interrupted within a step: repeat it from the checkpoint
@@ -265,13 +265,13 @@ class Run:
             learner = self.trainer.learner
             if learner.steps_done == learner.num_steps and self.complete.exists():
                 return
-            self.complete.unlink(missing_ok=True)  # an extended run
+            self.complete.unlink(missing_ok=True)  # of an extended run, or of another checkpoint
             if learner.steps_done > 0:
                 self.record.note_resumed(learner.steps_done)
-            columns = self.metrics.start(self.columns, learner.steps_done)
+            columns = self.metrics.start(self.columns, learner.steps_done, self.settings.log_every)
             try:
-                with closing(SummaryWriter(str(self.tensorboard), purge_step=learner.steps_done + 1)) as writer:
-                    yield from self._steps(stop, writer, columns)
+                with EventFile(self.tensorboard, purge_step=learner.steps_done + 1) as events:
+                    yield from self._steps(stop, events, columns)
             except TrainingError as error:
                 raise TrainingError(
                     f"model {self.settings.model.name}: {error}; {self.checkpoint} keeps the last good state"
@@ -284,9 +284,9 @@ class Run:
             if learner.steps_done == learner.num_steps:
                 self._mark_complete()
 
-    def _steps(self, stop: Callable[[], bool], writer: "SummaryWriter", columns: list[str]) -> Iterator[Scalars]:
+    def _steps(self, stop: Callable[[], bool], events: "EventFile", columns: list[str]) -> Iterator[Scalars]:
         settings, learner = self.settings, self.trainer.learner
-        clock, clock_step = time.monotonic(), learner.steps_done
+        clock = Clock(learner.steps_done)
         while learner.steps_done < learner.num_steps and not stop():
             step = learner.steps_done + 1
             last = step == learner.num_steps
@@ -294,15 +294,13 @@ class Run:
             log = evaluate or step % settings.log_every == 0
             scalars = learner.step(log)
             if log:
-                elapsed = time.monotonic() - clock
-                row = {"step": step, **scalars, "steps_per_second": (step - clock_step) / max(elapsed, 1e-9)}
+                row = {"step": step, **scalars, **clock.times(step)}
                 if evaluate:
                     row |= self.trainer.score()
                 self.metrics.append(columns, row)
-                for name, value in row.items():
-                    writer.add_scalar(name, value, step)
+                events.add(row, step)
                 yield row
-                clock, clock_step = time.monotonic(), step
+                clock = Clock(step)
             if last or step % settings.checkpoint_every == 0:
                 self._save()
         if learner.steps_done < learner.num_steps:
@@ -319,7 +317,7 @@ class Run:
         step, keep = self.trainer.learner.steps_done, self.settings.checkpoint_keep
         if keep is not None and step and step % (keep * self.settings.checkpoint_every) == 0:
             # First, so that a kill in between does not lose it.
-            self.trainer.save(self.path / "checkpoints" / f"step-{step:08d}.safetensors")
+            self.trainer.save(self._kept / f"step-{step:08d}.safetensors")
         self.trainer.save(self.checkpoint)
 
     @property

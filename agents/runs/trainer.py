@@ -13,8 +13,8 @@ from qrl.agents.errors import CheckpointError, TrainingError
 from qrl.agents.learners.base import Learner, LearnerState
 from qrl.agents.learners.checks import quick_check
 from qrl.agents.learners.registry import find_learner
-from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from qrl.agents.runs.model import build_model
+from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint, not_finite, save_checkpoint
+from qrl.agents.runs.model import MISFITS, build_model, check_shapes, model_params
 from qrl.agents.runs.problems import problem_of
 from qrl.agents.runs.settings import RunSettings, differences
 from qrl.agents.scaling import Scaling
@@ -22,6 +22,7 @@ from qrl.agents.tensors import with_prefix
 from qrl.common.errors import UserError
 from qrl.common.seeds import derived_seed
 from qrl.q_models.base import QModel
+from qrl.registry import find
 from qrl.spec import QModelSpec
 
 
@@ -70,11 +71,10 @@ class Trainer:
         now = {"model": settings.model.name, "observation_dim": states.shape[1], "num_actions": num_actions}
         changes = differences(before, now)
         if not changes:
-            trainer = cls._build_for(path, settings, dataset, tensors)
-            params = trainer.model_params
-            changes = differences(checkpoint.model_params, params, "model.params")
+            changes = differences(checkpoint.model_params, model_params(settings), "model.params")
         if changes:
             raise CheckpointError(f"--init: {path} holds another model: {'; '.join(changes)}")
+        trainer = cls._build_for(path, settings, dataset, tensors)
         with _fits(path, settings):
             trainer.learner.load_weights(with_prefix(tensors, "model"))
         return trainer
@@ -92,6 +92,9 @@ class Trainer:
         if changes:
             raise CheckpointError(f"{path} was trained with other settings: {'; '.join(changes)}")
         trainer = cls._build_for(path, settings, dataset, tensors)
+        if checkpoint.step > trainer.learner.num_steps:
+            planned = trainer.learner.num_steps
+            raise CheckpointError(f"{path} is at step {checkpoint.step}, beyond the {planned} steps of its run")
         with _fits(path, settings):
             trainer.learner.load_state_dict(LearnerState(checkpoint.step, tensors, checkpoint.sampler))
         return trainer
@@ -99,7 +102,13 @@ class Trainer:
     @classmethod
     def _build_for(cls, path: Path, settings: RunSettings, dataset: Any, tensors: dict[str, torch.Tensor]) -> "Trainer":
         with _fits(path, settings):
-            return cls.build(settings, dataset, Scaling.from_tensors(tensors))
+            scaling = Scaling.from_tensors(tensors)
+            states, num_actions = problem_of(settings).states(dataset)
+            if scaling.observation_dim != states.shape[1]:
+                raise ValueError(f"it scales {scaling.observation_dim} features, and the data has {states.shape[1]}")
+            spec = QModelSpec(scaling.output_dim, num_actions, settings.learner.discount)
+            check_shapes(find(settings.model.name), spec, model_params(settings), with_prefix(tensors, "model"))
+            return cls.build(settings, dataset, scaling)
 
     def score(self) -> dict[str, float]:
         """The metrics of the model as it is now."""
@@ -110,8 +119,10 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()
-        if not all(tensor.isfinite().all() for tensor in state.tensors.values()):
-            raise TrainingError(f"weights are not finite after step {state.step}; try a lower learner.lr")
+        tensors = state.tensors | self.scaling.tensors()
+        name = not_finite(tensors)
+        if name is not None:
+            raise TrainingError(f"{name} is not finite after step {state.step}; try a lower learner.lr")
         checkpoint = Checkpoint(
             step=state.step,
             model_name=self.settings.model.name,
@@ -124,7 +135,7 @@ class Trainer:
             settings=self.settings.fixed,
             sampler=state.sampler,
         )
-        save_checkpoint(path, checkpoint, state.tensors | self.scaling.tensors())
+        save_checkpoint(path, checkpoint, tensors)
 
 
 def _fit_scaling(settings: RunSettings, observations: torch.Tensor) -> Scaling:
@@ -138,7 +149,7 @@ def _fits(path: Path, settings: RunSettings) -> Iterator[None]:
     """Turn what a checkpoint of another shape raises into an error that names it."""
     try:
         yield
-    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+    except MISFITS as error:
         if isinstance(error, UserError):
             raise
         raise CheckpointError(f"{path} does not fit the model {settings.model.name}: {error}") from error

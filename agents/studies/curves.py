@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.study import Study
+from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 
@@ -21,14 +21,24 @@ def write_curves(study: Study, folder: StudyFolder) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, [*COLUMNS, *metrics], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
+    earlier = read_curves(folder.earlier.curves) if folder.earlier.curves.is_file() else []
     for run in study.runs:
-        if not run.tuning and folder.evaluation(run).is_file():
-            world, value = run.condition
-            named = {"family": run.family, "choice": run.configuration, "world": world, "value": f"{value:g}"}
-            for row in Run(folder.run(run), run.settings).metrics.evaluations(metrics[0]):
-                writer.writerow(row | named | {"seed": run.seed})
+        if run.tuning:
+            continue
+        if folder.evaluation(run).is_file():
+            rows = Run(folder.run(run), run.settings).metrics.evaluations(metrics[0])
+            writer.writerows(row | _named(run) for row in rows)
+        elif not folder.run(run).exists():
+            writer.writerows(row for row in earlier if _named(run).items() <= row.items())
     with atomic_write(folder.curves) as file:
         file.write(text.getvalue().encode())
+
+
+def _named(run: PlannedRun) -> Curve:
+    """The columns that tell which run a row is of."""
+    world, value = run.condition
+    named = {"family": run.family, "choice": run.configuration, "world": world, "value": f"{value:g}"}
+    return named | {"seed": str(run.seed)}
 
 
 def read_curves(path: Path) -> Sequence[Curve]:

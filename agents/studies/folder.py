@@ -29,6 +29,8 @@ class StudyFolder:
         if self.study.is_file():
             if self.has_runs:  # otherwise nothing has been computed yet, and the plan may still change
                 study.check_grown_from(self.read_study(), str(self.path))
+            if self.earlier.study.is_file():
+                study.check_grown_from(self.earlier.read_study(), str(self.earlier.path))
         elif self.path.exists() and (not self.path.is_dir() or any(file.name != LOCK for file in self.path.iterdir())):
             raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
 
@@ -37,6 +39,24 @@ class StudyFolder:
         self.check(study)
         with atomic_write(self.study) as file:
             file.write(dump_yaml(study.resolved).encode())
+
+    # Results taken over from another folder of the study, such as a published one
+
+    @property
+    def earlier(self) -> "StudyFolder":
+        """The tables taken over: their finished runs are not computed again, unless they have a folder here."""
+        return StudyFolder(self.path / "earlier")
+
+    def take_over(self, study: Study, source: Path) -> None:
+        """Copy the tables of `source`, a folder of results of the same study."""
+        origin = StudyFolder(source)
+        study.check_grown_from(origin.read_study(), str(source))
+        texts = {file.name: read_text(file, 2**28) for file in (origin.results, origin.curves) if file.is_file()}
+        if origin.results.name not in texts:
+            raise RunError(f"{source} holds no results: it has no {origin.results.name}")
+        for name, text in {**texts, origin.study.name: read_text(origin.study)}.items():
+            with atomic_write(self.earlier.path / name) as file:
+                file.write(text.encode())
 
     def read_study(self) -> Study:
         if not self.study.is_file():

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -12,7 +13,7 @@ from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.selection import select, wanted
 from qrl.agents.studies.study import PlannedRun, Study
-from qrl.agents.studies.table import check_columns, gather, write_rows
+from qrl.agents.studies.table import check_columns, gather, taken_over, write_rows
 from qrl.agents.studies.worker import Job, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
@@ -66,13 +67,21 @@ def _finished(folder: StudyFolder, study: Study, run: PlannedRun) -> bool:
     return True
 
 
-def sweep(study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[str, ...] = ()) -> int:
-    """Compute what is missing; returns the number of runs that failed twice."""
+def sweep(
+    study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[str, ...] = (), source: Path | None = None
+) -> int:
+    """Compute what is missing; returns the number of runs that failed twice.
+
+    source: a folder with results of the study, such as a published one, whose finished runs are taken over.
+    """
     with folder.lock():
         folder.open(study)
+        if source is not None:
+            folder.take_over(study, source)
         check_columns(study, folder.results)
         make_data(study, folder)
-        missing = [run for run in study.runs if not _finished(folder, study, run)]
+        earlier = taken_over(folder, study)
+        missing = [run for run in study.runs if run.name not in earlier and not _finished(folder, study, run)]
         phases = [missing]
         if study.settings.evaluate == "selected":
             phases = [[run for run in missing if run.tuning is tuning] for tuning in (True, False)]

@@ -35,7 +35,7 @@ class RunRow(BaseModel):
     status: Literal["complete", "failed", "missing"] = Field(description="missing: not yet finished")
     error: str = Field("", description="why it failed")
     steps: int | None = Field(None, description="training steps")
-    seconds: float | None = Field(None, description="time of the training steps")
+    seconds: float | None = Field(None, description="processor time of the training steps")
     scores: dict[str, Value] = Field({}, description="in the file, a column per metric")
 
     @property
@@ -53,7 +53,15 @@ def gather(folder: StudyFolder, study: Study) -> list[RunRow]:
         if not run.tuning:
             first_runs.setdefault((run.condition, run.seed), run)
     references = [row for run in first_runs.values() for row in _reference_rows(folder, run)]
-    return references + _computed(study, [_run_row(folder, study, run) for run in study.runs])
+    earlier = taken_over(folder, study)
+    return references + _computed(study, [earlier.get(run.name) or _run_row(folder, study, run) for run in study.runs])
+
+
+def taken_over(folder: StudyFolder, study: Study) -> dict[str, RunRow]:
+    """The rows of finished runs from earlier results, by name; a run with a folder of its own is not among them."""
+    path = folder.earlier.results
+    planned = {run.name for run in study.runs if not folder.run(run).exists()} if path.is_file() else set()
+    return {row.run: row for row in (read_rows(path) if planned else []) if row.run in planned and row.steps}
 
 
 def _computed(study: Study, rows: list[RunRow]) -> list[RunRow]:

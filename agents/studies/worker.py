@@ -7,7 +7,6 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from qrl.agents.errors import RunError
@@ -78,11 +77,10 @@ def _run(job: Job) -> None:
         check_settings(path, settings)
         run = Run.resume(path, {"dataset": settings.dataset}, job.command)
     else:
-        rmtree(path, ignore_errors=True)  # what a kill left of a run that had hardly begun
         run = Run.start(settings)
     for _ in run.train(stop=_ORPHANED.is_set):
         pass
-    if not run.complete.exists():
+    if not run.finished:
         raise RunError(f"stopped at step {run.trainer.learner.steps_done}, because the sweep has ended")
     SCORERS[job.command].evaluate(run, path / EVALUATION)
 

@@ -9,6 +9,8 @@ from typing import IO
 
 from qrl.common.errors import FileError
 
+_LEFTOVER = ".tmp"  # ends the names of temporary files
+
 
 def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
     """Refuse an output that could not be written at the end, before any work is done."""
@@ -34,7 +36,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, temporary = tempfile.mkstemp(_LEFTOVER, f".{path.name}.", path.parent)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
@@ -46,6 +48,17 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file is a temporary one of `atomic_write`: while nobody writes, a kill has left it."""
+    return name.startswith(".") and name.endswith(_LEFTOVER)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what killed writes have left in a folder that nobody else writes to."""
+    for file in folder.glob(f".*{_LEFTOVER}"):
+        file.unlink(missing_ok=True)
 
 
 def _umask() -> int:

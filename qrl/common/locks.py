@@ -1,5 +1,6 @@
 """One process at a time in a folder."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,9 @@ def locked(folder: Path, error: type[UserError]) -> Iterator[None]:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = os.fstat(file.fileno())
+                if not os.path.samestat(held, (folder / LOCK).stat()):
+                    raise OSError("deleted by its last holder, meanwhile")
             except OSError:
                 raise error(f"{folder} is in use by another process") from None
         yield

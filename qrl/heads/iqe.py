@@ -10,6 +10,7 @@ from qrl.heads.interval_union import compiled_interval_union, interval_union
 from qrl.heads.reductions import make_reduction
 from qrl.heads.sizes import split
 from qrl.registry import register_alias, register_head
+from qrl.spec import MAX_SIZE
 
 
 @register_head("iqe", family="IQE")
@@ -21,7 +22,7 @@ class IQE(Head):
     def __init__(
         self,
         input_size: int,
-        dim_per_component: Annotated[int, Field(ge=1, description="intervals in each union (l)")] = 8,
+        dim_per_component: Annotated[int, Field(ge=1, le=MAX_SIZE, description="intervals in each union (l)")] = 8,
         reduction: Annotated[str, Field(description="sum, mean, max or maxmean of the components")] = "maxmean",
     ) -> None:
         super().__init__(input_size)

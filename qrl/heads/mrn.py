@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from qrl.heads.base import Head
 from qrl.heads.reductions import Sum
 from qrl.registry import register_alias, register_head
+from qrl.spec import MAX_SIZE
 
 
 @register_head("mrn", family="MRN")
@@ -24,7 +25,9 @@ class MRN(Head):
     def __init__(
         self,
         input_size: int,
-        hidden_size: Annotated[int, Field(ge=1, description="width and output size of both networks")] = 128,
+        hidden_size: Annotated[
+            int, Field(ge=1, le=MAX_SIZE, description="width of both networks and size of their outputs")
+        ] = 128,
         fixed: Annotated[bool, Field(description="the norm instead of its square: a true quasimetric")] = False,
         normalize: Annotated[bool, Field(description="average over the outputs in the norm instead of summing")] = True,
     ) -> None:

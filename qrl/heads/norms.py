@@ -12,6 +12,7 @@ from qrl.heads.base import Head
 from qrl.heads.reductions import MaxMean
 from qrl.heads.transforms import Concave
 from qrl.registry import register_alias, register_head
+from qrl.spec import MAX_LAYERS, MAX_SIZE
 
 
 class NonNegativeLinear(nn.Linear):
@@ -59,8 +60,8 @@ class DeepNorm(Head):
     def __init__(
         self,
         input_size: int,
-        num_components: Annotated[int, Field(ge=2, description="width of every layer; must be even")] = 64,
-        num_layers: Annotated[int, Field(ge=1, description="number of layers")] = 3,
+        num_components: Annotated[int, Field(ge=2, le=MAX_SIZE, description="width of every layer; must be even")] = 64,
+        num_layers: Annotated[int, Field(ge=1, le=MAX_LAYERS, description="number of layers")] = 3,
         fixed: Annotated[bool, Field(description="ReLU as the last activation: a true quasimetric")] = False,
     ) -> None:
         super().__init__(input_size)
@@ -101,8 +102,8 @@ class WideNorm(Head):
     def __init__(
         self,
         input_size: int,
-        num_components: Annotated[int, Field(ge=1, description="number of norms (k)")] = 32,
-        component_size: Annotated[int, Field(ge=1, description="rows of each matrix (c)")] = 32,
+        num_components: Annotated[int, Field(ge=1, le=MAX_SIZE, description="number of norms (k)")] = 32,
+        component_size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="rows of each matrix (c)")] = 32,
     ) -> None:
         super().__init__(input_size)
         self.num_components, self.component_size = num_components, component_size

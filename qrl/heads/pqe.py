@@ -15,8 +15,9 @@ from qrl.heads.deep_linear import DeepLinear, Mode, make_mixture
 from qrl.heads.poisson_race import poisson_race
 from qrl.heads.sizes import split
 from qrl.registry import register_head
+from qrl.spec import MAX_SIZE
 
-Processes = Annotated[int, Field(ge=1, description="Poisson processes in each component (l)")]
+Processes = Annotated[int, Field(ge=1, le=MAX_SIZE, description="Poisson processes in each component (l)")]
 
 
 class _PQE(Head):

@@ -8,11 +8,11 @@ from torch import Tensor
 from qrl.encoders import MLP
 from qrl.heads.base import Head
 from qrl.q_models.base import QModel, pair_up, take
-from qrl.spec import QModelSpec
+from qrl.spec import MAX_LAYERS, MAX_SIZE, QModelSpec
 
-LatentSize = Annotated[int, Field(ge=1, description="size of the latent of one state-action pair")]
-_Width = Annotated[int, Field(ge=1, le=2**16)]
-HiddenSizes = Annotated[tuple[_Width, ...], Field(description="widths of the hidden layers")]
+LatentSize = Annotated[int, Field(ge=1, le=MAX_SIZE, description="size of the latent of one state-action pair")]
+_Width = Annotated[int, Field(ge=1, le=MAX_SIZE)]
+HiddenSizes = Annotated[tuple[_Width, ...], Field(max_length=MAX_LAYERS, description="widths of the hidden layers")]
 BatchNorm = Annotated[bool, Field(description="batch normalization after each activation")]
 
 

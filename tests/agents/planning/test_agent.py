@@ -12,7 +12,7 @@ from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import TablePolicy
 from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
-from qrl.errors import ShapeError
+from qrl.errors import ContractError, ShapeError
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +97,11 @@ def test_wrong_shapes(agent: Agent, observations: np.ndarray) -> None:
             agent.distance(observations[0], observations[1], action)
     with pytest.raises(ShapeError, match="observations must be finite"):
         agent.act(observations[0] * np.nan, observations[1])
+
+
+def test_no_action_is_chosen_from_nan(trained: Path, observations: np.ndarray) -> None:
+    agent = qrl.load(trained)
+    next(agent.model.parameters()).fill_(float("nan"))
+    for query in (agent.act, agent.steps_to_goal, agent.action_scores, agent.distance):
+        with pytest.raises(ContractError, match="LatentQModel returned NaN"):
+            query(observations[0], observations[1])

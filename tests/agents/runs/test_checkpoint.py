@@ -46,7 +46,7 @@ def test_the_format_is_recorded(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "c", CHECKPOINT, {"x": torch.ones(2)})
     with safe_open(tmp_path / "c", framework="pt") as file:
         content = json.loads(file.metadata()["qrl"])
-    assert (content["format"], content["format_version"]) == ("qrl-checkpoint", 1)
+    assert (content["format"], content["format_version"]) == ("qrl-checkpoint", 2)
 
 
 @pytest.mark.parametrize("metadata", ["[]", "{", '{"format": "other"}', "[" * 100_000])
@@ -62,3 +62,34 @@ def test_missing_and_unknown_keys_are_named(tmp_path: Path) -> None:
         save_file({"x": torch.zeros(2)}, tmp_path / "c", {"qrl": json.dumps(changed)})
         with pytest.raises(CheckpointError, match=f"c: .*{key}"):
             load_checkpoint(tmp_path / "c")
+
+
+def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
+    """No flipped bit is loaded as if nothing had happened: neither in a weight nor in the metadata."""
+    path = tmp_path / "c"
+    save_checkpoint(path, CHECKPOINT, {"model.weight": torch.randn(3, 4), "steps": torch.tensor(7)})
+    content = bytearray(path.read_bytes())
+    for position in range(len(content)):
+        for bit in (1, 16):
+            content[position] ^= bit
+            path.write_bytes(content)
+            with pytest.raises(CheckpointError, match="c "):
+                load_checkpoint(path)
+            content[position] ^= bit
+    path.write_bytes(content)
+    assert load_checkpoint(path)[0] == CHECKPOINT
+
+
+def test_changed_metadata_are_noticed_without_the_tensors(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "c", CHECKPOINT, {"x": torch.ones(2)})
+    content = (tmp_path / "c").read_bytes()
+    (tmp_path / "c").write_bytes(content.replace(b'\\"step\\": 7', b'\\"step\\": 8'))
+    with pytest.raises(CheckpointError, match="c has changed since it was written; restore it"):
+        load_checkpoint(tmp_path / "c", with_tensors=False)
+
+
+@pytest.mark.parametrize("name", ["model.norm.running_var", "observations.scale", "optimizer.exp_avg.x"])
+def test_values_that_are_not_finite(name: str, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "c", CHECKPOINT, {"x": torch.ones(2), name: torch.tensor([1.0, float("inf")])})
+    with pytest.raises(CheckpointError, match=f"c: {name} has values that are not finite"):
+        load_checkpoint(tmp_path / "c")

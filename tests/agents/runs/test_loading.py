@@ -1,6 +1,5 @@
 """From checkpoints to agents: what is loaded, and what a damaged or foreign file is refused for."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 import qrl
 from qrl.agents.errors import CheckpointError, RunError
@@ -18,6 +15,7 @@ from qrl.agents.runs.loading import load_agent
 from qrl.agents.runs.run import Run
 from qrl.common.errors import RegistryError
 from qrl.registry import find, list_q_models
+from tests.agents.runs.running import rewrite
 from tests.agents.worlds import small_settings
 
 
@@ -36,15 +34,6 @@ def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
         qrl.load(tmp_path)
 
 
-def rewrite(path: Path, change: Any) -> None:
-    """Save a checkpoint again, with other metadata or tensors."""
-    with safe_open(path, framework="pt") as file:
-        content = json.loads(file.metadata()["qrl"])
-        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is not a dict
-    change(content, tensors)
-    save_file(tensors, path, {"qrl": json.dumps(content)})
-
-
 def _drop_weights(content: dict[str, Any], tensors: dict[str, Any]) -> None:
     tensors.pop(next(key for key in tensors if key.startswith("model.")))
 
@@ -52,10 +41,18 @@ def _drop_weights(content: dict[str, Any], tensors: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content, _: content["model_params"].update(hidden_sizes=[60_000, 60_000]), "should have shape"),
+        (
+            lambda content, _: content["model_params"].update(hidden_sizes=[60_000, 60_000]),
+            "should be torch.float32 of shape",
+        ),
         (lambda content, _: content["model_params"].update(hidden_sizes=[10**7]), "less than or equal to 65536"),
-        (lambda content, _: content.update(observation_dim=10**9), "should have shape"),
+        (lambda content, _: content.update(observation_dim=10**7), "should be torch.float32 of shape"),
+        (lambda content, _: content.update(observation_dim=10**9), "observation_dim.*less than or equal to"),
+        (lambda content, _: content.update(step=-1), "step.*greater than or equal to 0"),
+        (lambda content, _: content["model_params"].update(latent_size=2**70), "latent_size"),
+        (lambda content, _: content.update(model_params={}), "does not fit the model"),
         (_drop_weights, "missing"),
+        (lambda _, tensors: tensors.update({"model.encoder.x": torch.zeros(2, dtype=torch.int8)}), "Unexpected key"),
         (lambda _, tensors: tensors.pop("observations.mean"), "observations.mean"),
         (lambda _, tensors: tensors.update({"observations.mean": torch.zeros(3)}), "does not fit"),
         (lambda _, tensors: tensors.update({"model.more": torch.zeros(3)}), 'Unexpected key.*"more"'),

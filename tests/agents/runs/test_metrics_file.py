@@ -59,8 +59,43 @@ def test_other_metrics_keep_the_old_columns(metrics: MetricsFile) -> None:
     assert metrics.path.read_text().splitlines() == [",".join(columns), "10,0.5,5,,", "20,0.25,2,,1", "30,1,1,7,"]
 
 
-@pytest.mark.parametrize("text", ["loss,x\n1,2\n", "step,x\nmany,2\n"])
-def test_rows_without_a_step_are_refused(text: str, metrics: MetricsFile) -> None:
-    metrics.path.write_text(text)
-    with pytest.raises(FileError, match=r"metrics\.csv is damaged: a row has no step"):
-        metrics.start(COLUMNS, 20)
+def test_a_file_without_columns_is_refused(metrics: MetricsFile) -> None:
+    for text in ("loss,x\n1,2\n", "", "step,step\n1,2\n", 'step,"' + "x" * 200_000):
+        metrics.path.write_text(text)
+        with pytest.raises(FileError, match=r"metrics\.csv is damaged: its first line must name its columns"):
+            metrics.start(COLUMNS, 20)
+
+
+UNREADABLE = [
+    "1",
+    "many,0.5,5,",
+    "20,x,5,",
+    "20,0.5,5,,,",
+    "9,0.5,5,",
+    "-20,1,1,",
+    '20,"0.5',
+    "\0",
+    "20," + "1" * 200_000,
+]
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_unreadable_lines(line: str, metrics: MetricsFile) -> None:
+    """Dropped after the rows up to the checkpoint, an error before or among them."""
+    first, *rows = metrics.path.read_text().splitlines()
+    metrics.path.write_text("\n".join([first, *rows, line, "30,1,1,1"]))
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged: line 4 cannot be read"):
+        metrics.last()
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged: not all rows up to step 30 can be read"):
+        metrics.start(COLUMNS, 30, 10)
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged: not all rows up to step 29 can be read"):
+        metrics.start(COLUMNS, 29, 5)  # the line may be that of step 25
+    assert line in metrics.path.read_text()
+    metrics.start(COLUMNS, 29, 10)
+    assert metrics.path.read_text().splitlines() == [first, *rows]
+
+
+def test_a_run_at_its_start_needs_no_rows(metrics: MetricsFile) -> None:
+    metrics.path.write_text("nonsense")
+    assert metrics.start(COLUMNS, 0) == COLUMNS
+    assert metrics.path.read_text() == ",".join(COLUMNS) + "\n"

@@ -17,6 +17,7 @@ from qrl import list_learners
 from qrl.agents.errors import RunError
 from qrl.agents.learners.registry import find_settings
 from qrl.agents.runs.checkpoint import load_checkpoint
+from qrl.agents.runs.metrics_file import TIMES
 from qrl.agents.runs.run import Run
 from qrl.common.settings import read_config
 from qrl.envs.dataset import Dataset
@@ -67,7 +68,7 @@ def test_the_columns_of_the_metrics(tmp_path: Path) -> None:
     last = run_to_end(settings)[-1]
     assert last["loss"] == pytest.approx(last["loss_td"] + last["loss_triangle"] + 0.1 * last["loss_conservative"])
     assert last["lr"] < 1e-5
-    assert set(logged_rows(tmp_path / "run")[0]) == set(last) - {"steps_per_second"}
+    assert set(logged_rows(tmp_path / "run")[0]) == set(last) - set(TIMES)
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -254,3 +255,17 @@ def test_every_kth_checkpoint_is_kept(tmp_path: Path) -> None:
     assert metadata.step == 10
     observations = run.dataset.observations
     assert not (early.all_steps_to_goal(observations) == last.all_steps_to_goal(observations)).all()
+
+
+def test_a_run_with_an_earlier_checkpoint_is_not_finished(tmp_path: Path) -> None:
+    """As when a copy of an earlier checkpoint is put back: COMPLETE is of another step."""
+    run = Run.start(small_settings(tmp_path / "run"))
+    early = checkpoint_bytes(run.path)
+    finish(run)
+    last = checkpoint_bytes(run.path)
+    assert run.finished
+    run.checkpoint.write_bytes(early)
+    assert not Run.open(run.path).finished
+    finish(Run.resume(run.path))
+    assert Run.open(run.path).finished
+    assert checkpoint_bytes(run.path) == last

@@ -1,16 +1,19 @@
 """A learner built from settings and data, saved and restored. Refused checkpoints are in test_bad_runs."""
 
+import resource
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from qrl.agents.errors import CheckpointError
+from qrl.agents.errors import CheckpointError, TrainingError
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.trainer import Trainer
 from qrl.agents.scaling import Scaling
 from qrl.envs.graphs.collector import collect_graph
+from tests.agents.runs.running import rewrite
 from tests.agents.worlds import corridor, graph_settings, small_settings
 
 
@@ -94,12 +97,63 @@ def test_quasimetrics_fit_what_metrics_cannot(kind: str) -> None:
     assert errors["iqe-sum"] < 0.7 * errors["euclidean"]
 
 
-def test_an_optimizer_of_another_shape_names_the_checkpoint(tmp_path: Path) -> None:
+def _optimizer_entry(tensors: dict[str, Any], key: str) -> str:
+    return next(name for name in tensors if name.startswith(f"optimizer.{key}."))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda _, t: t.update({_optimizer_entry(t, "exp_avg"): torch.zeros(3)}),
+            r"optimizer\.exp_avg\..* another shape",
+        ),
+        (
+            lambda _, t: t.update({(name := _optimizer_entry(t, "exp_avg")): t[name].double()}),
+            r"optimizer\.exp_avg\..* has another shape or type",
+        ),
+        (lambda _, t: t.update({_optimizer_entry(t, "step"): torch.tensor(1)}), r"optimizer\.step\..* or type"),
+        (lambda _, t: t.pop(_optimizer_entry(t, "exp_avg_sq")), "the state of optimizer is not whole"),
+        (lambda _, t: t.update({"optimizer.exp_avg.nothing": torch.zeros(3)}), "nothing"),
+        (lambda c, _: c["sampler"]["state"].update(inc=-1), "does not fit"),
+        (lambda c, _: c["sampler"]["state"].update(state=2**200), "does not fit"),
+        (lambda c, _: c["sampler"].update(has_uint32="x"), "does not fit"),
+        (lambda c, _: c["sampler"].update(uinteger=2**40), "does not fit"),
+        (lambda c, _: c["sampler"].pop("state"), "does not fit"),
+        (lambda c, _: c["sampler"].update(more=1), "the state of its sampler is none of a generator"),
+        (lambda c, _: c.update(step=21), r"is at step 21, beyond the 20 steps of its run"),
+        (lambda _, t: t.update({"observations.scale": torch.ones(2)}), "observation scaling do not match"),
+        (
+            lambda _, t: t.update({"observations.mean": torch.ones(1), "observations.scale": torch.ones(1)}),
+            "1 features",
+        ),
+        (lambda _, t: t.update({"target.encoder.0.bias": torch.ones(1)}), "does not fit"),
+    ],
+)
+def test_a_state_that_does_not_fit_names_the_checkpoint(change: Any, message: str, tmp_path: Path) -> None:
     settings, dataset = small_settings(), corridor()
     trainer = Trainer.build(settings, dataset)
     trainer.learner.step(log=False)
-    parameter = next(trainer.learner.model.parameters())
-    trainer.learner.optimizer.state[parameter]["exp_avg"] = torch.zeros(3)
     trainer.save(tmp_path / "c.safetensors")
-    with pytest.raises(CheckpointError, match=r"c\.safetensors does not fit the model iqe-maxmean: the optimizer's"):
+    rewrite(tmp_path / "c.safetensors", change)
+    with pytest.raises(CheckpointError, match=rf"c\.safetensors.*{message}"):
         Trainer.restore(settings, dataset, tmp_path / "c.safetensors")
+
+
+def test_shapes_are_compared_before_memory_is_taken(tmp_path: Path) -> None:
+    dataset = corridor()
+    Trainer.build(small_settings(), dataset).save(tmp_path / "c.safetensors")
+    huge = {"hidden_sizes": [65_536, 65_536, 65_536], "latent_size": 16}
+    settings = small_settings(model={"params": huge})
+    rewrite(tmp_path / "c.safetensors", lambda content, _: content.update(settings=settings.fixed))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CheckpointError, match=r"should be torch\.float32 of shape"):
+        Trainer.restore(settings, dataset, tmp_path / "c.safetensors")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**18  # kilobytes
+
+
+def test_scaling_that_is_not_finite_is_never_saved(tmp_path: Path) -> None:
+    trainer = Trainer.build(small_settings(), corridor())
+    trainer.scaling.scale[0] = float("inf")
+    with pytest.raises(TrainingError, match=r"observations\.scale is not finite after step 0"):
+        trainer.save(tmp_path / "c.safetensors")

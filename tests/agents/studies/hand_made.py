@@ -99,10 +99,10 @@ class InlineBackend(Backend):
         return attempt(job)
 
 
-def swept(plan: Study, path: Path) -> list[Job]:
+def swept(plan: Study, path: Path, source: Path | None = None) -> list[Job]:
     """Sweep a study in this process; returns the jobs that it attempted."""
     with InlineBackend() as backend:
-        sweep(plan, StudyFolder(path), backend)
+        sweep(plan, StudyFolder(path), backend, source=source)
     return backend.attempted
 
 

@@ -32,6 +32,12 @@ def test_seconds_add_up(tmp_path: Path) -> None:
     assert MetricsFile(path).seconds() == 8
 
 
+def test_seconds_are_processor_time_where_it_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,steps_per_second,cpu_seconds\n10,5,\n20,2,1.5\n30,10,0.25\n")
+    assert MetricsFile(path).seconds() == 2 + 1.5 + 0.25
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "curves.csv"
     path.write_text("run,step\na,1\n")

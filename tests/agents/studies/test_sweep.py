@@ -10,6 +10,7 @@ import pytest
 from qrl.agents.errors import RunError
 from qrl.agents.evaluation.metrics import register_metric
 from qrl.agents.runs.run import Run
+from qrl.agents.studies.curves import read_curves
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.sweep import check_models, sweep
 from qrl.agents.studies.table import read_rows
@@ -171,3 +172,30 @@ def test_a_study_of_graphs(tmp_path: Path) -> None:
     assert len({row.scores["mse"] for row in rows}) == 2 * 2 * 2
     assert len(list((tmp_path / "data").glob("*.npz"))) == 2 * 2 * 2
     assert swept(plan, tmp_path) == []  # also where settings, such as graph.pairs, are not used
+
+
+def test_finished_runs_of_published_results_are_taken_over(tmp_path: Path) -> None:
+    evaluated = TINY["settings"] | {"evaluate_every": 4}
+    small, grown = tiny(seeds=[0], settings=evaluated), tiny(seeds=[0, 1], settings=evaluated)
+    swept(small, tmp_path / "first")
+    published = tmp_path / "published"
+    published.mkdir()
+    for name in ("study.yaml", "results.csv", "curves.csv"):
+        shutil.copy(tmp_path / "first" / name, published)
+    jobs = swept(grown, tmp_path / "second", source=published)
+    assert [Path(job.settings["run"]).name for job in jobs] == ["iqe-maxmean__5__seed1"]
+    swept(grown, tmp_path / "afresh")
+    assert timeless_rows(tmp_path / "second") == timeless_rows(tmp_path / "afresh")
+    curves = {row["seed"]: row for row in read_curves(tmp_path / "second" / "curves.csv")}
+    assert list(curves) == ["0", "1"]
+    assert curves["0"] in read_curves(published / "curves.csv")
+    assert swept(grown, tmp_path / "second") == []  # without naming them again
+
+
+def test_results_of_another_study_are_not_taken_over(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds another study: it has the run iqe-maxmean__5__seed0"):
+        swept(tiny(seeds=[1]), tmp_path / "second", source=finished)
+    (tmp_path / "published").mkdir()
+    shutil.copy(finished / "study.yaml", tmp_path / "published")
+    with pytest.raises(RunError, match=r"published holds no results: it has no results\.csv"):
+        swept(tiny(), tmp_path / "second", source=tmp_path / "published")
