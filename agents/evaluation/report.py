@@ -85,8 +85,8 @@ def _introduction(evaluator: Evaluator) -> str:
     if evaluator.protocol == "paper":
         tasks = f"{evaluator.episodes} sampled tasks, stepped in the environment."
     return (
-        f"{tasks} An agent plans greedily: in each state it takes the action after which it expects the fewest steps to "
-        f"the goal, for at most {evaluator.max_steps} steps."
+        f"{tasks} An agent plans greedily: in each state it takes the action after which it expects the fewest steps "
+        f"to the goal, for at most {evaluator.max_steps} steps."
     )
 
 
@@ -154,9 +154,7 @@ def _settings(evaluator: Evaluator, agents: Sequence[TrainedAgent]) -> Values:
         )
         for trained in agents
     }
-    introduction = (
-        f"{protocol}seed {evaluator.seed}. For each run: all settings of training, then where it comes from."
-    )
+    introduction = f"{protocol}seed {evaluator.seed}. For each run: all settings of training, then where it comes from."
     return {"introduction": introduction, "files": files}
 
 

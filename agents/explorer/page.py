@@ -19,7 +19,18 @@ from qrl.common.files import atomic_write
 
 MAX_STATES = 2_500
 TABLE_VALUES = 2**20  # (state, goal, action) per table: larger worlds get fewer goals
-MODULES = ("data", "walk", "colors", "map", "details", "view", "panel", "player", "table", "main")  # a module imports earlier ones only
+MODULES = (
+    "data",
+    "walk",
+    "colors",
+    "map",
+    "details",
+    "view",
+    "panel",
+    "player",
+    "table",
+    "main",
+)  # a module imports earlier ones only
 _COLORS = 64  # samples of each colour map
 
 
@@ -49,7 +60,7 @@ def write_page(
 ) -> None:
     data = page_data(world, goals, planners)
     tables = [snapshot["steps"] for planner in planners for snapshot in planner["snapshots"] if snapshot["steps"]]
-    error = max((0.5 * 10.0 ** -table["digits"] for table in tables), default=0.0)
+    error = max((table["error"] for table in tables), default=0.0)
     title = f"{world.name}: what the models have learned"
     page = render("explorer.html", title=title, data=data, script=script(), notices=notices, error=error)
     with atomic_write(path) as file:

@@ -15,14 +15,15 @@ BEYOND = 2**16 - 2  # at least this much
 
 @dataclass(frozen=True)
 class Codes:
-    """Code c stands for (c + offset) / 10**digits."""
+    """Code c stands for (c + offset) / 10**digits; `error` is the largest of the rounding."""
 
     values: NDArray[np.uint16]
     digits: int
     offset: int
+    error: float
 
     def as_dict(self) -> dict[str, Any]:
-        return {"digits": self.digits, "offset": self.offset, "data": pack(self.values)}
+        return {"digits": self.digits, "offset": self.offset, "error": self.error, "data": pack(self.values)}
 
 
 def quantize(values: NDArray[np.float32]) -> Codes:
@@ -35,8 +36,9 @@ def quantize(values: NDArray[np.float32]) -> Codes:
         offset = float(units[finite].min()) if finite.any() else 0.0
         if (units[finite] - offset < BEYOND).all():
             break
-    codes = np.clip(units - offset, 0, BEYOND)
-    return Codes(np.where(finite, codes, INFINITE).astype(np.uint16), digits, int(offset))
+    codes = np.where(finite, np.clip(units - offset, 0, BEYOND), INFINITE)
+    error = np.abs(exact - units / 10**digits)[codes < BEYOND].max(initial=0)
+    return Codes(codes.astype(np.uint16), digits, int(offset), float(error))
 
 
 def pack(values: NDArray[np.uint16] | NDArray[np.uint8]) -> str:

@@ -19,7 +19,9 @@ from qrl.envs.layout import load_layout
 from tests.agents.explorer.pages import hall, noisy_page
 from tests.agents.worlds import small_settings, without_layout
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[browser]'")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the path: apt-get install chromium")
 
@@ -112,7 +114,9 @@ def test_a_click_on_a_goal_shows_the_numbers_of_the_agent(opened: Opened, runs: 
     states = len(rows)
     goal = int(rng.integers(states))
     opened.page.mouse.click(*opened.point(goal, 1))
-    opened.page.locator("#step").evaluate("slider => { slider.value = slider.max; slider.dispatchEvent(new Event('input')) }")
+    opened.page.locator("#step").evaluate(
+        "slider => { slider.value = slider.max; slider.dispatchEvent(new Event('input')) }"
+    )
     for state in rng.choice(np.setdiff1d(np.arange(states), goal), 12, replace=False).tolist():
         opened.page.mouse.move(*opened.point(state, 2))
         shown = opened.numbers()
@@ -142,7 +146,9 @@ def test_walks_end_as_those_of_the_planner(opened: Opened, runs: list[Path]) -> 
         ends.append(policy.walk(TRUTH, starts, goals))
     for task, (start, goal) in enumerate(zip(starts, goals, strict=True)):
         opened.open(link(start, goal))
-        items = opened.page.evaluate("() => [...document.querySelectorAll('#walks li')].map(item => ({ ...item.dataset }))")
+        items = opened.page.evaluate(
+            "() => [...document.querySelectorAll('#walks li')].map(item => ({ ...item.dataset }))"
+        )
         assert [(item["cause"], int(item["steps"])) for item in items[1:]] == [
             (outcome.cause[task], outcome.steps[task]) for outcome in ends
         ]
@@ -181,13 +187,19 @@ def test_deep_links_restore_the_view(browser: Any, page_file: Path) -> None:
     assert "After 40 training steps" in page.locator(".panel:visible .note").nth(1).inner_text()
     page.locator("#scale").select_option("own")
     page.mouse.click(*opened.point(7))  # a start, as distances from it are shown
-    assert page.evaluate("location.hash") == f"#{link(7, 40, run='kept', direction='from', scale='own', second='asymmetry', step=40)}"
+    assert (
+        page.evaluate("location.hash")
+        == f"#{link(7, 40, run='kept', direction='from', scale='own', second='asymmetry', step=40)}"
+    )
     page.reload()
     page.wait_for_selector("body[data-ready]")
     assert page.locator("#scale").input_value() == "own"
     assert page.locator("#start-text").inner_text() == f"({', '.join(map(str, TRUTH.layout.cells[7]))})"
     wrong = Opened(browser, page_file, "#goal=0,0&run=nobody&start=x")
-    assert "3 things that this page does not have: goal=0,0, run=nobody, start=x" in wrong.page.locator("#message").inner_text()
+    assert (
+        "3 things that this page does not have: goal=0,0, run=nobody, start=x"
+        in wrong.page.locator("#message").inner_text()
+    )
     assert opened.complaints == wrong.complaints == []
 
 

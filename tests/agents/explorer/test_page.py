@@ -50,7 +50,7 @@ def test_the_tables_hold_what_agent_and_planner_say(trained: Path, tmp_path: Pat
         greedy = unpack(snapshot["greedy"], np.uint8).reshape(count, count).T
         assert (greedy == TablePolicy.greedy(steps, rows, seed=0).table).all()
     assert (exact["steps"]["digits"], learned["steps"]["digits"]) == (0, 2)
-    assert "with an error of at most 0.005 steps" in (tmp_path / "page.html").read_text()
+    assert "with an error of at most 0.0050 steps" in (tmp_path / "page.html").read_text()
     transitions = unpack(data["world"]["transitions"], np.uint16).reshape(count, 4)
     assert (transitions == truth.transitions).all()
 
@@ -91,7 +91,7 @@ def test_kept_checkpoints_are_thinned_out(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_spread() -> None:
     assert spread(3, 5) == [0, 1, 2]
-    assert spread(10, 3) == [2, 6, 9]
+    assert spread(10, 3) == [3, 6, 9]
     assert spread(4, 0) == []
 
 
@@ -133,8 +133,14 @@ def test_what_cannot_be_shown(trained: Path, tmp_path: Path, monkeypatch: pytest
 
 def test_runs_on_other_data_of_the_same_world(trained: Path, tmp_path: Path) -> None:
     Run.start(small_settings(tmp_path / "other", collector={"layout": "traps", "trajectories": 5}))
-    assert Dataset.load(tmp_path / "other" / "dataset.npz").content_hash != TrainedAgent.open(trained).dataset.content_hash
+    assert (
+        Dataset.load(tmp_path / "other" / "dataset.npz").content_hash != TrainedAgent.open(trained).dataset.content_hash
+    )
     (notice,) = write_explorer(tmp_path / "page.html", open_agents([trained, tmp_path / "other"]))
     assert "other is not complete: this is its checkpoint at step 0" in notice
-    assert [planner["name"] for planner in data_of(tmp_path / "page.html")["planners"]] == ["ground truth", "iqe", "other"]
+    assert [planner["name"] for planner in data_of(tmp_path / "page.html")["planners"]] == [
+        "ground truth",
+        "iqe",
+        "other",
+    ]
     assert notice in (tmp_path / "page.html").read_text()

@@ -1,5 +1,6 @@
 """Tables in few bytes: rounding as the page shows it, and packing without loss."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ def shown(codes: Codes) -> list[str]:
 def test_numbers_are_shown_as_formatting_them_would(values: Any) -> None:
     codes = quantize(values)
     formatted = [f"{value:.{codes.digits}f}" for value in values.tolist()]
-    assert [text.replace("-0.00", "0.00") for text in formatted] == shown(codes)
+    assert [re.sub(r"^-(0(\.00)?)$", r"\1", text) for text in formatted] == shown(codes)
+    decoded = (codes.values.astype(float) + codes.offset) / 10**codes.digits
+    assert codes.error == pytest.approx(np.abs(decoded - values).max(), abs=1e-9)
+    assert codes.error <= 0.0050001
     assert codes.digits == (0 if (values == np.rint(values)).all() else 2)
 
 
