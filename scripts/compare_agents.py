@@ -25,9 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     out = check_output(args.out, ".html", args.force)
     check_planning_arguments(args)
     if args.explorer is not None and not Path(args.explorer).is_file():
-        raise ConfigError(
-            f"--explorer: {args.explorer} does not exist; make it first: explore-agents {args.explorer} ..."
-        )
+        raise ConfigError(f"--explorer: {args.explorer} does not exist; make it with explore-agents first")
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator

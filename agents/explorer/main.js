@@ -156,7 +156,7 @@ class Explorer {
       ...page.runs.map((run) => element("option", run.name, { value: run.name })),
     );
     byId("run-label").hidden = page.runs.length < 2;
-    byId("step-label").hidden = page.steps.length < 2;
+    byId("step-label").hidden = page.runs.every((run) => run.snapshots.length < 2);
     byId("step").max = String(page.steps.length - 1);
     for (const id of ["run", "scale", "second"])
       byId(id).addEventListener("change", (event) => view.set({ [id]: event.target.value }));

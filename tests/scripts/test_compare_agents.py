@@ -78,7 +78,7 @@ def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) 
     assert "two of the runs have the same name" in refused(["r.html", "iqe", "iqe"])
     assert "must end in .html" in refused(["r.txt", "iqe"])
     missing = refused(["r.html", "iqe", "--explorer", "e.html"])
-    assert "--explorer: e.html does not exist; make it first: explore-agents e.html" in missing
+    assert "--explorer: e.html does not exist; make it with explore-agents first" in missing
     assert not Path("r.html").exists()
 
 

@@ -19,12 +19,11 @@ from qrl.envs.layout import load_layout
 from tests.agents.explorer.pages import hall, noisy_page
 from tests.agents.worlds import small_settings, without_layout
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[browser]'")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the path: apt-get install chromium")
 
+MINUS = "\N{MINUS SIGN}"
 TRUTH = ground_truth(load_layout("traps"))
 
 
@@ -82,10 +81,10 @@ class Opened:
     def numbers(self, where: str = "#tip") -> dict[str, list[str]]:
         """The rows of a table of steps, by title: a text per planner."""
         rows = self.page.evaluate(
-            "where => [...document.querySelectorAll(where + ' tbody tr')].map(row => [...row.cells].map(c => c.innerText))",
+            "where => [...document.querySelectorAll(`${where} tbody tr`)].map(r => [...r.cells].map(c => c.innerText))",
             where,
         )
-        return {title: [text.replace("−", "-") for text in values] for title, *values in rows}
+        return {title: [text.replace(MINUS, "-") for text in values] for title, *values in rows}
 
     def open(self, fragment: str) -> None:
         self.page.evaluate("fragment => { window.location.hash = fragment }", fragment)
@@ -114,9 +113,6 @@ def test_a_click_on_a_goal_shows_the_numbers_of_the_agent(opened: Opened, runs: 
     states = len(rows)
     goal = int(rng.integers(states))
     opened.page.mouse.click(*opened.point(goal, 1))
-    opened.page.locator("#step").evaluate(
-        "slider => { slider.value = slider.max; slider.dispatchEvent(new Event('input')) }"
-    )
     for state in rng.choice(np.setdiff1d(np.arange(states), goal), 12, replace=False).tolist():
         opened.page.mouse.move(*opened.point(state, 2))
         shown = opened.numbers()
@@ -130,7 +126,7 @@ def test_a_click_on_a_goal_shows_the_numbers_of_the_agent(opened: Opened, runs: 
             np.testing.assert_allclose(np.array(learned, float), steps[:, action], atol=0.005 + 1e-4)
             assert learned == [f"{table[state, goal, action]:.2f}" for table in tables]
         greedy = opened.page.evaluate(
-            "() => [...document.querySelectorAll('#cell .taken')].map(cell => [cell.cellIndex, cell.parentNode.rowIndex])"
+            "() => [...document.querySelectorAll('#cell .taken')].map(c => [c.cellIndex, c.parentNode.rowIndex])"
         )
         actions = {column - 2: row - 3 for column, row in greedy if column > 1}
         assert actions == {run: agent.act(rows[state], rows[goal]) for run, agent in enumerate(agents)}
