@@ -199,7 +199,7 @@ class Explorer {
     for (const id of ["run", "scale", "second"]) byId(id).value = view[id];
     const index = view.step === null ? page.steps.length - 1 : page.steps.indexOf(view.step);
     byId("step").value = String(index);
-    byId("step-text").textContent = `${page.steps[index].toLocaleString("en")}`;
+    byId("step-text").textContent = `${page.steps[index].toLocaleString("en")} steps`;
     byId("goal-text").textContent = page.world.label(view.goal);
     byId("start-text").textContent = page.world.label(view.start);
     document.body.dataset.direction = view.direction;

@@ -179,7 +179,7 @@ def test_deep_links_restore_the_view(browser: Any, page_file: Path) -> None:
     assert page.locator("#direction-from").is_checked()
     assert page.locator("#click-start").is_checked()
     assert page.locator("#second").input_value() == "asymmetry"
-    assert page.locator("#step-text").inner_text() == "40"
+    assert page.locator("#step-text").inner_text() == "40 steps"
     assert "After 40 training steps" in page.locator(".panel:visible .note").nth(1).inner_text()
     page.locator("#scale").select_option("own")
     page.mouse.click(*opened.point(7))  # a start, as distances from it are shown
