@@ -44,7 +44,7 @@ export function cellTable(page, planners, state, goal) {
 }
 
 function actionCell(page, { table, greedy }, state, goal, action) {
-  const cell = element("td", table ? table.show(table.steps(state, goal, action)) : "");
+  const cell = element("td", table ? table.show(table.steps(state, goal, action)) : "\u00a0");
   if (state === goal || greedyAction(page, { greedy }, state, goal) !== action) return cell;
   const wrong = isOptimal(page, state, goal, action) === false;
   cell.className = wrong ? "taken wrong" : "taken";

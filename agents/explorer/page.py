@@ -51,7 +51,7 @@ def write_page(
     data = page_data(world, goals, planners)
     tables = [snapshot["steps"] for planner in planners for snapshot in planner["snapshots"] if snapshot["steps"]]
     error = max((table["error"] for table in tables), default=0.0)
-    title = f"{world.name}: what the models have learned"
+    title = f"What the models have learned: {world.name}"
     page = render("explorer.html", title=title, data=data, script=script(), notices=notices, error=error)
     with atomic_write(path) as file:
         file.write(page.encode())
@@ -124,7 +124,7 @@ def page_data(world: ExplorerWorld, goals: Ids, planners: Sequence[dict[str, Any
             "actions": world.actions,
             "transitions": None if transitions is None else pack(transitions.astype(np.uint16)),
             "drawing": world.drawing(),
-            "observations": None if world.drawing() else np.round(world.observations, 3).tolist(),
+            "observations": None if world.drawing() else np.round(world.observations.astype(np.float64), 3).tolist(),
         },
         "task": world.task,
         "goals": goals.tolist(),

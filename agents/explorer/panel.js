@@ -66,7 +66,7 @@ export class Panel {
     });
     this.caption();
     scaleBar(this.first, distanceColors, this.distances);
-    this.second.figure.hidden = this.shows === "none";
+    this.second.figure.hidden = this.shows === "none" || !this.snapshot.table;
     if (this.second.figure.hidden) return;
     this.second.map.paint({ color: shade(differenceColors, this.differences) });
     const asymmetry = view.direction === "to" ? "to the goal − from the goal" : "from the start − to the start";
@@ -77,9 +77,8 @@ export class Panel {
   caption() {
     const { page, view } = this.app;
     const where = view.direction === "to" ? "distance to the goal" : "distance from the start";
-    this.first.caption.textContent = this.snapshot.table
-      ? where
-      : "no distances: its learner teaches scores of actions";
+    this.first.caption.textContent = this.snapshot.table ? where : "greedy actions, without distances";
+    this.first.bar.hidden = this.first.ends.hidden = !this.snapshot.table;
     const relevant = this.fates.filter((fate) => fate !== REACHES.none);
     const reached = relevant.filter((fate) => fate === REACHES.optimal || fate === REACHES.detour).length;
     const ends = view.direction === "to" ? "states reach the goal" : "goals are reached from the start";
@@ -105,7 +104,7 @@ function scaleBar({ map, figure, bar, ends }, scale, values) {
   figure.style.setProperty("--map-width", map.lower.style.width);
   bar.style.background = scale.gradient();
   const beyond = values.some((value) => Number.isFinite(value) && value > scale.high);
-  const below = scale.low < 0 && values.some((value) => value < scale.low);
+  const below = scale.low < 0 && values.some((value) => Number.isFinite(value) && value < scale.low);
   const round = (value) => minus(String(Math.sign(value) * (Math.round(Math.abs(value) * 10) / 10)));
   const plus = scale.low < 0 ? "+" : "";
   const texts = [

@@ -4,6 +4,7 @@ import { greedyAction } from "./data.js";
 import { element } from "./details.js";
 
 const ROWS = 50;
+const VALUES = 8; // of an observation
 
 /** Show the states nearest to the anchor by the first planner that has distances; a click selects a state. */
 export function drawTable(container, page, view, choose) {
@@ -13,8 +14,9 @@ export function drawTable(container, page, view, choose) {
   const states = Array.from({ length: page.world.states }, (_, state) => state).filter(
     (state) => state !== view.anchor,
   );
-  states.sort((a, b) => far(a) - far(b));
-  const table = element("table", "", { class: "numbers nearest" });
+  const distances = new Map(states.map((state) => [state, far(state)]));
+  states.sort((a, b) => (distances.get(a) < distances.get(b) ? -1 : distances.get(a) > distances.get(b) ? 1 : a - b));
+  const table = element("table", "", { class: "numbers" });
   const head = table.createTHead().insertRow();
   const titles = planners.map(({ planner }) => `${planner.name}: distance (action)`);
   for (const title of ["state", ...titles, "observation"]) head.append(element("th", title, { scope: "col" }));
@@ -23,8 +25,9 @@ export function drawTable(container, page, view, choose) {
   const order = view.direction === "to" ? `to the goal, state ${view.goal}` : `from the start, state ${view.start}`;
   const shown = Math.min(ROWS, states.length);
   const caption = `The ${shown} of ${states.length} other states with the shortest learned distance ${order}`;
-  container.replaceChildren(element("h2", caption), element("div", "", { class: "wide" }));
-  container.lastChild.append(table);
+  const section = element("section", "", { class: "wide nearest" });
+  section.append(element("h2", caption), table);
+  container.replaceChildren(section);
 }
 
 function stateRow(page, view, planners, state, choose) {
@@ -39,8 +42,12 @@ function stateRow(page, view, planners, state, choose) {
     const known = page.world.goalIndex[to] >= 0;
     row.append(element("td", known ? `${distance} (${greedyAction(page, snapshot, from, to)})` : "–"));
   }
-  row.append(element("td", page.world.observations[state].join(", "), { class: "observation" }));
+  row.append(element("td", observation(page.world.observations[state]), { class: "observation" }));
   return row;
+}
+
+function observation(values) {
+  return values.slice(0, VALUES).join(", ") + (values.length > VALUES ? ", …" : "");
 }
 
 function orderable(distance) {

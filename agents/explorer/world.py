@@ -31,7 +31,7 @@ class ExplorerWorld:
         truth, count = evaluator.truth, len(dataset.observations)
         if truth is None:
             actions = tuple(f"action {action}" for action in range(dataset.header.spaces.num_actions))
-            return cls("a dataset without a layout", dataset.observations, actions, (0, count - 1), None)
+            return cls("data without a layout", dataset.observations, actions, (0, count - 1), None)
         return cls(truth.layout.name, dataset.observations, _ACTIONS, evaluator.task(), truth)
 
     def same_as(self, other: "ExplorerWorld") -> bool:
