@@ -3,9 +3,9 @@
 import { differenceScale, distanceScale } from "./colors.js";
 import { readPage } from "./data.js";
 import { cellTable, count, element, pairSentence } from "./details.js";
-import { drawSymbol } from "./map.js";
 import { Panel } from "./panel.js";
 import { Player } from "./player.js";
+import { drawSymbol } from "./symbols.js";
 import { drawTable } from "./table.js";
 import { View } from "./view.js";
 

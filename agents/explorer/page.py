@@ -20,7 +20,7 @@ from qrl.common.files import atomic_write
 MAX_STATES = 2_500
 TABLE_VALUES = 2**20  # (state, goal, action) per table: larger worlds get fewer goals
 # A module imports earlier ones only.
-MODULES = ("data", "walk", "colors", "map", "details", "view", "panel", "player", "table", "main")
+MODULES = ("data", "walk", "colors", "symbols", "map", "details", "view", "panel", "player", "table", "main")
 _COLORS = 64  # samples of each colour map
 
 
