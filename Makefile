@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench docs
+.PHONY: install demo test lint bench storm docs
 
 install: $(INSTALLED)
 
@@ -44,3 +44,6 @@ docs: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+storm: $(INSTALLED)
+	$(BIN)/python -m tests.storm --out docs/reliability.md

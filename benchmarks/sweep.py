@@ -7,7 +7,8 @@ from pathlib import Path
 from benchmarks.measure import table
 from qrl.agents.studies.backends import LokyBackend
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.settings import StudySettings
+from qrl.agents.studies.study import Study
 from qrl.agents.studies.sweep import sweep
 
 FAMILIES, SEEDS, STEPS = ("euclidean", "l1", "spherical", "metric-mixture"), 2, 1000

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qrl.common.errors import FileError
 from qrl.common.files import read_text
 from qrl.common.names import unknown_name
+from qrl.common.text import clip
 from qrl.envs.errors import LayoutError
 
 # Actions 0 to 3: up, right, down, left, as (dx, dy) with y pointing down.
@@ -168,5 +169,6 @@ def load_layout(source: "str | Path | Layout") -> Layout:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise LayoutError(str(error)) from error
     if isinstance(source, Path) or "/" in source or Path(source).suffix:
-        raise LayoutError(f"layout file {source} does not exist; built-in layouts: {', '.join(builtin_layouts())}")
+        known = ", ".join(builtin_layouts())
+        raise LayoutError(f"layout file {clip(source)} does not exist; built-in layouts: {known}")
     raise LayoutError(f"{unknown_name('layout', source, builtin_layouts())}; or give the path of a text file")

@@ -2,12 +2,18 @@
 
 import copy
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
+from qrl.common.errors import UserError
+from qrl.envs.collector import CollectorSettings
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, builtin_layouts, load_layout
@@ -23,16 +29,12 @@ def to_minari(dataset: Dataset, dataset_id: str) -> None:
     box = spaces.Box(-np.inf, np.inf, (dataset.header.spaces.observation_dim,), np.float32)
     with_goals = bool((dataset.goals >= 0).all())
     keys = ("observation", "achieved_goal", "desired_goal")
-    spec = None
-    if dataset.layout is not None:
-        spec = copy.deepcopy(gymnasium.spec(ENV_ID))
-        spec.kwargs = {"layout": dataset.layout.text}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Minari warns about missing metadata
         minari.create_dataset_from_buffers(
             dataset_id,
             buffer=[_episode(minari, dataset, index, with_goals) for index in range(dataset.num_episodes)],
-            env=spec,
+            env=_env_spec(dataset),
             observation_space=spaces.Dict(dict.fromkeys(keys, box)) if with_goals else box,
             action_space=spaces.Discrete(dataset.header.spaces.num_actions),
             description=f"{dataset!r}, exported by qrl",
@@ -47,6 +49,18 @@ def check_export(dataset_id: str) -> Any:
     if dataset_id in minari.list_local_datasets():
         raise DatasetError(f"the Minari dataset {dataset_id} already exists; choose another id or delete it")
     return minari
+
+
+def _env_spec(dataset: Dataset) -> EnvSpec | None:
+    """The environment of data with a layout, with the step limit that the data was collected with."""
+    if dataset.layout is None:
+        return None
+    recorded = (dataset.header.collector or {}).get("max_steps", CollectorSettings().max_steps)
+    limit = max(int(recorded), int(dataset.lengths.max()))
+    spec = copy.deepcopy(gymnasium.spec(ENV_ID))
+    spec.kwargs = {"layout": dataset.layout.text, "max_steps": limit}
+    spec.max_episode_steps = limit  # where other libraries look for it; d3rlpy cannot load data without it
+    return spec
 
 
 def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any:
@@ -72,12 +86,12 @@ def from_minari(dataset_id: str) -> Dataset:
     """Import a local Minari dataset with Discrete actions and flat observations (or a goal environment's Dict)."""
     minari = _import_minari()
     _check_id(minari, dataset_id)
-    if dataset_id not in minari.list_local_datasets():
-        local = ", ".join(sorted(minari.list_local_datasets())) or "none"
-        raise DatasetError(
-            f"no local Minari dataset {dataset_id} (local ones: {local}); get it with: minari download {dataset_id}"
-        )
-    stored = minari.load_dataset(dataset_id)
+    with _damage_named(dataset_id):
+        _check_local(minari, dataset_id)
+        return _read(minari.load_dataset(dataset_id), dataset_id)
+
+
+def _read(stored: Any, dataset_id: str) -> Dataset:
     actions, observations = stored.action_space, stored.observation_space
     in_dict = isinstance(observations, spaces.Dict)
     flat = observations.spaces.get("observation") if in_dict else observations
@@ -104,6 +118,32 @@ def from_minari(dataset_id: str) -> Dataset:
         layout=_layout(stored.spec.env_spec),
         source=f"the Minari dataset {dataset_id}",
     )
+
+
+@contextmanager
+def _damage_named(dataset_id: str) -> Iterator[None]:
+    """Minari and HDF5 raise almost anything at damaged files."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise DatasetError(
+            f"the Minari dataset {dataset_id} cannot be read ({reason}); delete it, and get it again or export it again"
+        ) from error
+
+
+def _check_local(minari: Any, dataset_id: str) -> None:
+    folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset_id))
+    special = [path for path in folder.rglob("*") if path.exists() and not path.is_file() and not path.is_dir()]
+    if special:  # such as a link to a device, which could be read for ever
+        raise DatasetError(f"the Minari dataset {dataset_id} cannot be read: {special[0]} is not a regular file")
+    if dataset_id not in minari.list_local_datasets():
+        local = ", ".join(sorted(minari.list_local_datasets())) or "none"
+        raise DatasetError(
+            f"no local Minari dataset {dataset_id} (local ones: {local}); get it with: minari download {dataset_id}"
+        )
 
 
 def _layout(spec: Any) -> Layout | None:

@@ -17,8 +17,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qrl.common.files import atomic_write
+from qrl.common.files import atomic_write, regular_file
+from qrl.common.json_text import parse_json
 from qrl.common.settings import Settings
+from qrl.common.text import clip, shown
+from qrl.envs import npy
 from qrl.envs.errors import DatasetError
 
 _HEADER = "header"
@@ -116,7 +119,7 @@ def write(path: str | Path, file_format: Format, header: Mapping[str, Any], arra
 
 def read(path: str | Path, file_format: Format) -> tuple[dict[str, Any], Arrays]:
     """Read and check the header (without format and hash) and the arrays of a file."""
-    path = Path(path)
+    path = regular_file(path, DatasetError)
     try:
         with zipfile.ZipFile(path) as archive:
             header = _read_header(path, archive, file_format)
@@ -144,15 +147,15 @@ def _read_header(path: Path, archive: zipfile.ZipFile, file_format: Format) -> d
         raise DatasetError(f"{path} is not a {file_format.name} file: it has no header")
     raw = _read_array(path, archive, _HEADER, ArraySpec(np.uint8, 1))
     try:
-        header = json.loads(raw.tobytes(), parse_constant=_reject_constant)
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{path}: the header is not valid JSON ({error})") from error
+        header = parse_json(raw.tobytes())
+    except ValueError as error:
+        raise DatasetError(f"{path}: the header is not valid JSON ({clip(error)})") from error
     if not isinstance(header, dict) or header.get("format") != file_format.name:
         name = header.get("format") if isinstance(header, dict) else header
-        raise DatasetError(f"{path} is not a {file_format.name} file: its header says {name!r}")
+        raise DatasetError(f"{path} is not a {file_format.name} file: its header says {shown(name)}")
     if header.get("format_version") != file_format.version:
         raise DatasetError(
-            f"{path} has format version {header.get('format_version')!r}, but this release of qrl reads version "
+            f"{path} has format version {shown(header.get('format_version'))}, but this release of qrl reads version "
             f"{file_format.version}; use the release that wrote it, or collect the data again"
         )
     del header["format"], header["format_version"]
@@ -171,30 +174,23 @@ def _read_array(path: Path, archive: zipfile.ZipFile, name: str, spec: ArraySpec
         raise DatasetError(f"{path}: the array {name!r} claims {info.file_size:,} bytes, more than the file has")
     with archive.open(info) as file:
         try:
-            version = np.lib.format.read_magic(file)
-            read_header = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, fortran_order, dtype = read_header(file)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DatasetError(f"{path}: the array {name!r} is not in NumPy's format ({error})") from error
+            shape, fortran_order, dtype = npy.read_header(file)
+        except ValueError as error:
+            raise DatasetError(
+                f"{path}: the array {name!r} is damaged or not in NumPy's format ({clip(error)})"
+            ) from error
         if dtype != np.dtype(spec.dtype) or len(shape) != spec.ndim or fortran_order:
             raise DatasetError(
                 f"{path}: the array {name!r} must be {spec.ndim}-dimensional {np.dtype(spec.dtype)} in C order, "
                 f"but is {len(shape)}-dimensional {dtype}"
             )
         size = math.prod(shape) * dtype.itemsize
-        if min(shape) < 0 or size != info.file_size - file.tell():
+        if size != info.file_size - file.tell():
             raise DatasetError(
-                f"{path}: the array {name!r} declares the shape {shape}, {size:,} bytes, "
+                f"{path}: the array {name!r} declares the shape {shown(shape)}, {size:,} bytes, "
                 f"but {info.file_size - file.tell():,} bytes are stored"
             )
         return np.frombuffer(file.read(), dtype).reshape(shape)
-
-
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not allowed in JSON")
 
 
 def _with_format(file_format: Format, header: Mapping[str, Any]) -> dict[str, Any]:

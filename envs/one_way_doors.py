@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from minigrid.core.constants import COLORS, IDX_TO_OBJECT, OBJECT_TO_IDX
 from minigrid.core.grid import Grid
 from minigrid.core.mission import MissionSpace
@@ -95,7 +96,7 @@ class OneWayDoorsEnv(MiniGridEnv):
         self.action_space = spaces.Discrete(len(MOVES))
         box = spaces.Box(-1.0, 1.0, (OBSERVATION_DIM,), np.float32)
         self.observation_space = spaces.Dict({"observation": box, "achieved_goal": box, "desired_goal": box})
-        self.goal_pos = (-1, -1)
+        self.goal_pos = (-1, -1)  # until the first reset
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -155,7 +156,16 @@ class OneWayDoorsEnv(MiniGridEnv):
             position = tuple(self.layout.cells[door].tolist())
             self.grid.set(*position, OneWayDoor(int(self.layout.headings[door]), position == self.goal_pos))
 
+    def _check_reset(self) -> None:
+        if self.goal_pos == (-1, -1):
+            raise ResetNeeded("call env.reset() before env.step() and env.render()")
+
+    def render(self) -> Any:
+        self._check_reset()
+        return super().render()
+
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        self._check_reset()
         if not self.action_space.contains(action):
             raise UserError(f"action: must be one of 0, 1, 2, 3 (got {action!r})")
         action = int(action)

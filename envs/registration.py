@@ -17,7 +17,13 @@ def register() -> None:
     import gymnasium
 
     if ENV_ID not in gymnasium.registry:
-        gymnasium.register(id=ENV_ID, entry_point="qrl.envs.one_way_doors:OneWayDoorsEnv")
+        # Without wrappers: they hide the goal functions, which other libraries look for on what gym.make returns.
+        gymnasium.register(
+            id=ENV_ID,
+            entry_point="qrl.envs.one_way_doors:OneWayDoorsEnv",
+            order_enforce=False,
+            disable_env_checker=True,
+        )
 
 
 def register_when_imported() -> None:

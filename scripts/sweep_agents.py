@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _parser(argv: Sequence[str] | None) -> Parser:
-    from qrl.agents.studies.study import StudySettings
+    from qrl.agents.studies.settings import StudySettings
 
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument

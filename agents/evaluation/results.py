@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qrl.agents.evaluation.metrics import METRICS, RESERVED, Value, columns, help_lines
+from qrl.common.json_text import parse_json
 from qrl.common.nesting import nest
 
 ProtocolName = Literal["paper", "exhaustive"]
@@ -127,7 +128,7 @@ def column_values(values: Mapping[str, Value]) -> dict[str, Value]:
 
 def read_values(text: str) -> dict[str, Value]:
     """The metrics in the JSON of an evaluation, by key; raises ValueError for other content."""
-    content = json.loads(text)
+    content = parse_json(text)
     if not isinstance(content, dict) or "success_rate" not in content:
         raise ValueError("not the JSON of an evaluation")
     values: dict[str, Value] = {}

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from qrl.common.settings import Settings
+from qrl.common.text import shown
 
 
 class GoalSettings(Settings):
@@ -73,6 +74,16 @@ class LearnerSettings(Settings):
         0, ge=0, le=4096, description="random frequencies whose sines and cosines are added to the observations"
     )
     fourier_scale: float = Field(3, gt=0, description="standard deviation of these frequencies")
+
+    @model_validator(mode="after")
+    def _representable(self) -> Self:
+        """Refuse numbers that overflow in single precision or in 64-bit integers."""
+        for key in type(self).model_fields:
+            value = getattr(self, key)
+            largest = 2**63 - 1 if isinstance(value, int) else 1e38
+            if isinstance(value, int | float) and value != 0 and not 1e-38 <= abs(value) <= largest:
+                raise ValueError(f"{key}: must be 0 or between 1e-38 and {largest} (got {shown(value)})")
+        return self
 
     def num_steps(self, size: int) -> int:
         """Training steps for a dataset of `size` transitions or pairs."""

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.settings import Learns
-from qrl.common.files import atomic_write
+from qrl.common.files import atomic_write, regular_file
 from qrl.common.settings import Settings
+from qrl.common.text import shown
 
 FORMAT = "qrl-checkpoint"
 VERSION = 2
@@ -51,6 +52,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: dict[str, Tenso
 
 
 def load_checkpoint(path: Path, with_tensors: bool = True) -> tuple[Checkpoint, dict[str, Tensor]]:
+    regular_file(path, CheckpointError)
     try:
         with safe_open(path, framework="pt") as file:
             content = _read_metadata(path, file.metadata() or {})
@@ -100,7 +102,7 @@ def _read_metadata(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     version = content.get("format_version")
     if version not in (_UNHASHED, VERSION):
         raise CheckpointError(
-            f"{path} has format version {version!r}, but this release of qrl reads version {VERSION}; "
+            f"{path} has format version {shown(version)}, but this release of qrl reads version {VERSION}; "
             "use the release that wrote it"
         )
     if version == VERSION and content.pop("metadata_hash", None) != _metadata_hash(content):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,12 +117,13 @@ class MetricsFile:
         columns = _fields(first)
         if "step" not in columns or len(set(columns)) < len(columns):
             raise FileError(f"{self.path} is damaged: its first line must name its columns; restore it or delete it")
-        rows: list[Row | None] = []
-        last_step = 0
-        for line in lines:
-            row = _row(columns, _fields(line), last_step)
-            rows.append(row)
-            last_step = int(row["step"]) if row else last_step
+        rows = [_row(columns, _fields(line)) for line in lines]
+        steps = [0, *(int(row["step"]) for row in rows if row)]
+        for before, step in itertools.pairwise(steps):
+            if step <= before:  # nothing that a kill leaves
+                raise FileError(
+                    f"{self.path} is damaged: step {step} comes after step {before}; restore it or delete it"
+                )
         return rows
 
 
@@ -132,12 +134,12 @@ def _fields(line: str) -> list[str]:
         return []
 
 
-def _row(columns: list[str], fields: list[str], last_step: int) -> Row | None:
-    """The values by column, if all are numbers or absent, and the step is a later one."""
+def _row(columns: list[str], fields: list[str]) -> Row | None:
+    """The values by column, if all are numbers or absent."""
     row = dict(zip(columns, fields, strict=False))
     try:
         for value in row.values():
             float(value or 0)
-        return row if len(fields) == len(columns) and int(row["step"]) > last_step else None
+        return row if len(fields) == len(columns) and int(row["step"]) > 0 else None
     except (ValueError, KeyError):
         return None

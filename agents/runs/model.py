@@ -11,6 +11,7 @@ from qrl.agents.runs.settings import RunSettings
 from qrl.checks import quick_check
 from qrl.common.errors import ConfigError
 from qrl.common.seeds import derived_seed
+from qrl.common.text import clip, shown
 from qrl.compiling import has_compiler
 from qrl.q_models.base import QModel
 from qrl.registry import Registration, find
@@ -68,7 +69,7 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device: {name!r} cannot be used here ({str(error).splitlines()[0]})") from None
+        raise ConfigError(f"device: {shown(name)} cannot be used here ({clip(str(error).splitlines()[0])})") from None
     return device
 
 

@@ -5,11 +5,32 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
+from qrl.common.json_text import parse_json
+from qrl.common.settings import PathText
+from qrl.common.text import MAX_SHOWN
 from qrl.common.versions import versions
+
+_Text = Annotated[str, Field(max_length=MAX_SHOWN)]
+
+
+class _Facts(BaseModel):
+    """The types of the facts that a run reads again; others are for people."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    command: _Text = ""
+    model_origin: _Text | None = None
+    learner_origin: _Text | None = None
+    dataset_path: PathText | None = None
+    num_steps: int | None = None
+    resumed: list[dict[str, Any]] = []
+    extensions: list[dict[str, Any]] = []
 
 
 class RunRecord:
@@ -21,14 +42,13 @@ class RunRecord:
         if not self.path.exists():
             return {}
         try:
-            facts = json.loads(read_text(self.path))
-        except ValueError as error:
-            if isinstance(error, FileError):
-                raise
-            facts = None
-        if not isinstance(facts, dict):
-            raise FileError(f"{self.path} is damaged; restore it, or delete it to do without")
-        return facts
+            facts: dict[str, Any] = parse_json(read_text(self.path))
+            _Facts.model_validate(facts)
+            return facts
+        except FileError:
+            raise
+        except ValueError:  # also of a wrong type
+            raise FileError(f"{self.path} is damaged; restore it, or delete it to do without") from None
 
     def write(self, facts: dict[str, Any]) -> None:
         """Write the facts of a new run, with the versions that make it."""

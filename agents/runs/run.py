@@ -18,9 +18,10 @@ from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
 from qrl.common.errors import ConfigError, RegistryError
-from qrl.common.files import atomic_write, remove_leftovers
+from qrl.common.files import atomic_write, check_path, is_file, remove_leftovers
 from qrl.common.locks import locked
 from qrl.common.settings import dump_yaml, read_config
+from qrl.common.text import clip, listed
 from qrl.envs.errors import DatasetError
 from qrl.registry import Registration, find
 
@@ -109,12 +110,11 @@ class Run:
     @classmethod
     def open(cls, path: str | Path, command: str | None = None) -> "Run":
         """An existing run; `command`: refuse runs of other commands."""
-        config = Path(path) / CONFIG
-        if not config.is_file():
-            raise RunError(f"{path} is not a training run: it has no {CONFIG}")
+        config = check_path(path, RunError) / CONFIG
+        if not is_file(config):
+            raise RunError(f"{clip(path)} is not a training run: it has no {CONFIG}")
         values = read_config(str(config))
-        # Release 0.1 did not record the command.
-        unrecorded = "train-graph" if "graph" in values else "train-agent"
+        unrecorded = "train-graph" if "graph" in values else "train-agent"  # by release 0.1
         facts = RunRecord(Path(path) / RECORD).read()
         made_by = facts.get("command", unrecorded)
         if made_by not in PROBLEMS or command not in (None, made_by):
@@ -169,7 +169,7 @@ class Run:
         refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
         if refused:
             raise ConfigError(
-                f"--resume {self.path} cannot change settings: {'; '.join(refused)}; leave them out, or start a new run"
+                f"--resume {self.path} cannot change settings: {listed(refused)}; leave them out, or start a new run"
             )
         if update.get("dataset") is not None:
             update["dataset"] = str(Path(update["dataset"]).absolute())
@@ -208,7 +208,7 @@ class Run:
         agent, metadata = load_agent(path, self._find_model, seed)
         changes = self.settings.changes_since(metadata.settings, str(path))
         if changes:
-            raise CheckpointError(f"{path} does not belong to {self.path}: {'; '.join(changes)}")
+            raise CheckpointError(f"{path} does not belong to {self.path}: {listed(changes)}")
         return agent, metadata
 
     def _find_model(self, name: str) -> Registration:

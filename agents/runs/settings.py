@@ -12,7 +12,8 @@ from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.registry import find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
 from qrl.common.errors import ConfigError
-from qrl.common.settings import Settings
+from qrl.common.settings import PathText, Settings
+from qrl.common.text import shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
 
@@ -37,12 +38,12 @@ class ModelSettings(Settings):
 class RunSettings(Settings):
     """What all training runs have in common."""
 
-    dataset: str | None = Field(None, description="data file; without one, data is made as the other keys say")
+    dataset: PathText | None = Field(None, description="data file; without one, data is made as the other keys say")
     model: ModelSettings = Field(ModelSettings(), description="the Q-model")
-    run: str | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
+    run: PathText | None = Field(None, description="folder of the run; by default runs/DATA__MODEL__seedSEED")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of initial weights, batches and evaluation")
     device: str = Field("cpu", description="torch device")
-    threads: int | None = Field(None, ge=1, description="CPU threads; by default torch's choice")
+    threads: int | None = Field(None, ge=1, le=4096, description="CPU threads; by default torch's choice")
     compile: Literal["auto", "on", "off"] = Field(
         "auto", description="compiled kernels, worth it from about a thousand steps; auto: if there is a C++ compiler"
     )
@@ -169,7 +170,7 @@ def _with_learner(cls: type[RunSettings], learner: type[LearnerSettings]) -> typ
 def differences(saved: Any, wanted: Any, prefix: str = "") -> list[str]:
     """What `wanted` changes of the `saved` values: a line per key of `wanted`."""
     if not isinstance(wanted, dict) or not isinstance(saved, dict):
-        return [] if saved == wanted else [f"{prefix} was {saved!r}, now {wanted!r}"]
+        return [] if saved == wanted else [f"{prefix} was {shown(saved)}, now {shown(wanted)}"]
     changes = []
     for key, value in wanted.items():
         changes += differences(saved.get(key), value, f"{prefix}.{key}" if prefix else key)

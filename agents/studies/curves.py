@@ -9,7 +9,7 @@ from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
-from qrl.common.files import atomic_write, read_text
+from qrl.common.files import atomic_write, read_csv
 
 COLUMNS = ("family", "choice", "world", "value", "seed", "step", "seconds")
 Curve = dict[str, str]  # a row of the file: an evaluation of a run
@@ -42,7 +42,7 @@ def _named(run: PlannedRun) -> Curve:
 
 
 def read_curves(path: Path) -> Sequence[Curve]:
-    rows = list(csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28))))
-    if rows and not set(COLUMNS) <= rows[0].keys():
+    columns, rows, _ = read_csv(path)
+    if rows and not set(COLUMNS) <= set(columns):
         raise FileError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
     return rows

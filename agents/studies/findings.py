@@ -10,6 +10,7 @@ import numpy as np
 
 from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.studies.selection import select
+from qrl.agents.studies.settings import Claim, Condition
 from qrl.agents.studies.statistics import (
     Interval,
     Values,
@@ -20,7 +21,7 @@ from qrl.agents.studies.statistics import (
     over_strata,
     t_interval,
 )
-from qrl.agents.studies.study import Claim, Condition, Study
+from qrl.agents.studies.study import Study
 from qrl.agents.studies.table import RunRow
 
 FOCUS_FAMILY = "iqe-maxmean"  # whose improvement over every other family is reported

@@ -10,7 +10,8 @@ from qrl.agents.errors import RunError
 from qrl.agents.evaluation.metrics import Value
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
-from qrl.common.files import atomic_write, read_text
+from qrl.common.files import atomic_write, check_path, is_file, read_text
+from qrl.common.json_text import parse_json
 from qrl.common.locks import LOCK, locked
 from qrl.common.settings import dump_yaml
 
@@ -19,7 +20,7 @@ EVALUATION = "evaluation.json"
 
 class StudyFolder:
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = check_path(path)
         self.study = self.path / "study.yaml"
         self.results = self.path / "results.csv"
         self.curves = self.path / "curves.csv"
@@ -59,7 +60,7 @@ class StudyFolder:
                 file.write(text.encode())
 
     def read_study(self) -> Study:
-        if not self.study.is_file():
+        if not is_file(self.study):
             raise RunError(f"{self.path} holds no study: it has no study.yaml")
         return Study.load(str(self.study), [])
 
@@ -105,7 +106,7 @@ class StudyFolder:
         if not path.is_file():
             return None
         try:
-            return str(json.loads(read_text(path))["error"])
+            return str(parse_json(read_text(path))["error"])
         except (ValueError, KeyError, TypeError):
             raise FileError(f"{path} is damaged; delete it") from None
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.studies.findings import FOCUS_FAMILY, Decision, Findings, GroupSummary
 from qrl.agents.studies.pictures import study_picture
+from qrl.agents.studies.settings import Condition
 from qrl.agents.studies.statistics import Interval
-from qrl.agents.studies.study import Condition
 from qrl.agents.studies.table import RunRow
 from qrl.common.files import atomic_write
 

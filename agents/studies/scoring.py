@@ -13,6 +13,7 @@ from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.runs.run import Run
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
+from qrl.common.json_text import parse_json
 from qrl.envs.dataset import Dataset
 
 Scores = dict[str, Value]  # by column of results.csv
@@ -73,7 +74,7 @@ class GraphScorer(Scorer):
         return json.dumps(values, indent=2)
 
     def _parse(self, text: str) -> Scores:
-        values = {name: json.loads(text).get(name) for name in columns(GRAPH_METRICS)}
+        values = {name: parse_json(text).get(name) for name in columns(GRAPH_METRICS)}
         return {name: None if value is None else float(value) for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""A study: the training runs that it plans, and its claims. Nothing here imports torch: --help lists the keys."""
+"""A study: the training runs that it plans. Nothing here imports torch, so that mistakes are reported at once."""
 
 import hashlib
 import itertools
@@ -8,186 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Any
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.runs.settings import RunSettings, differences
-from qrl.agents.studies.kinds import KINDS, Kind
+from qrl.agents.studies.settings import Condition, StudySettings, axis_text
 from qrl.common.errors import ConfigError
-from qrl.common.names import unknown_name
 from qrl.common.nesting import nest
-from qrl.common.settings import Settings, merge, read_config
+from qrl.common.settings import merge, read_config
+from qrl.common.text import clip, listed, shown
 
-_NAME = re.compile(r"[\w.+=-]+")
-
-
-class Condition(NamedTuple):
-    """A world and a value of the axis; `world` is empty where the study has a single one."""
-
-    world: str
-    value: float
-
-
-def _flat(values: Any, prefix: str = "") -> Any:
-    """Nested mappings as dotted keys, so that a key=value override replaces the value of the file."""
-    if not isinstance(values, Mapping):
-        return values
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat
-
-
-Lists = Annotated[dict[str, list[Any]], BeforeValidator(_flat)]
-Axis = Annotated[dict[str, list[int | float]], BeforeValidator(_flat)]
-
-
-class Family(Settings):
-    """A model with its hyperparameter configurations: one line of the figure."""
-
-    model: str | None = Field(None, description="registered name of its model; by default the name of the family")
-    settings: dict[str, Any] = Field({}, description="settings of its runs, on top of those of the study")
-    grid: Lists = Field({}, description="values to try per key; its configurations are all combinations")
-
-    @property
-    def configurations(self) -> dict[str, dict[str, Any]]:
-        """The settings of the hyperparameter configurations by label; a single one has an empty label."""
-        combinations = (dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values()))
-        return {
-            ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()): settings
-            for settings in combinations
-        }
-
-
-class Claim(Settings):
-    """The claim that some families have more of a metric than others, on the same data.
-
-    It compares the means over the families or, with `each`, every family of one side with every one of the other. With
-    a `margin`, a side may be worse by up to that much.
-    """
-
-    text: str = Field(min_length=1)
-    more: list[str] = Field(min_length=1)
-    than: list[str] = Field(min_length=1)
-    metric: str | None = None  # by default the one that families are ranked by
-    worlds: list[str] | None = None  # by default all
-    at: list[float] | None = None  # values of the axis; by default all
-    than_at: list[float] | None = None  # values of the other side, if they differ
-    margin: float = Field(0, ge=0)
-    each: bool = False
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.than_at is not None and len(self.than_at) != len(self.at or []):
-            raise ValueError("at and than_at must have the same number of values, because they are compared one by one")
-        return self
-
-
-class StudySettings(Settings):
-    CONFIGS = "studies"
-
-    name: str | None = Field(None, description="name of the study; by default that of its file")
-    out: str | None = Field(None, description="folder of the results; by default runs/STUDY")
-    command: Literal["train-agent", "train-graph"] = Field("train-agent", description="command that trains the runs")
-    config: str | None = Field(None, description="config of that command, on which all runs are based")
-    settings: dict[str, Any] = Field({}, description="settings of all runs on top of it, with the command's keys")
-    families: dict[str, Family] = Field(
-        min_length=1, description="models by name, each with model, settings and a grid of hyperparameters"
-    )
-    axis: Axis = Field(
-        description="one key and its values, such as collector.trajectories: [100, 1000]; the axis of the figure"
-    )
-    worlds: dict[str, dict[str, Any]] = Field({}, description="settings by name; one panel of the figure per world")
-    seeds: list[int] = Field(min_length=1, description="seeds of data, initial weights and batches")
-    tuning_seeds: list[int] = Field(
-        [], description="seeds used only to select the hyperparameter configuration of each family"
-    )
-    tuning_values: list[int | float] | None = Field(
-        None, description="values of the axis at which configurations are tuned; by default all"
-    )
-    evaluate: Literal["all", "selected"] = Field(
-        "all", description="configurations that run on the seeds: all, or only the one selected on the tuning seeds"
-    )
-    claims: list[Claim] = Field(
-        [], description="claims that the report tests: text, more, than, metric, worlds, at, than_at, margin, each"
-    )
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[self.command]
-
-    @property
-    def axis_key(self) -> str:
-        return next(iter(self.axis))
-
-    @property
-    def axis_name(self) -> str:
-        return self.axis_key.rpartition(".")[2]
-
-    @property
-    def values(self) -> list[int | float]:
-        return self.axis[self.axis_key]
-
-    @property
-    def conditions(self) -> list[Condition]:
-        """Every world with every value of the axis."""
-        return [Condition(world, value) for world, value in itertools.product(self.worlds or [""], self.values)]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if len(self.axis) != 1 or not self.values:
-            raise ValueError("axis: must be one key with a list of values")
-        for key, values in (("axis", self.values), ("seeds", self.seeds), ("tuning_seeds", self.tuning_seeds)):
-            if len(set(values)) < len(values):
-                raise ValueError(f"{key}: {values} has a value twice")
-        for name in self.worlds:
-            _check_name("worlds", name)
-        unknown = [value for value in self.tuning_values or [] if value not in self.values]
-        if unknown or self.tuning_values == []:
-            raise ValueError(f"tuning_values: must be some of the values of the axis, {self.values}")
-        shared = sorted(set(self.seeds) & set(self.tuning_seeds))
-        if shared:
-            raise ValueError(f"seeds and tuning_seeds must differ, but both have {shared}")
-        for name, family in self.families.items():
-            self._check_family(name, family)
-        for claim in self.claims:
-            self._check_claim(claim)
-        return self
-
-    def _check_family(self, name: str, family: Family) -> None:
-        _check_name("families", name)
-        if name in REFERENCES:
-            raise ValueError(f"families: {name!r} is the name of a reference; choose another")
-        empty = [key for key, values in family.grid.items() if not values]
-        if empty:
-            raise ValueError(f"families.{name}.grid.{empty[0]}: an empty list leaves no run")
-        if len(family.configurations) > 1 and not self.tuning_seeds:
-            raise ValueError(
-                f"families.{name} has several hyperparameter configurations: add tuning_seeds to select one"
-            )
-
-    def _check_claim(self, claim: Claim) -> None:
-        for kind, named, known in (
-            ("family", [*claim.more, *claim.than], self.families),
-            ("metric", [claim.metric or self.kind.ranking], self.kind.metrics),
-            ("world", claim.worlds or [], self.worlds),
-            (self.axis_key, map(_text, [*(claim.at or []), *(claim.than_at or [])]), map(_text, self.values)),
-        ):
-            names = list(known)
-            for name in named:
-                if name not in names:
-                    raise ValueError(f"claim {claim.text!r}: {unknown_name(kind, name, names)}")
-
-
-def _check_name(key: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{key}: the name {name!r} must consist of letters, digits and . + - _ =")
-
-
-def _text(value: float) -> str:
-    return f"{value:g}"
+MAX_RUN_NAME = 240  # bytes; a file system allows 255 for the name of a folder
 
 
 @dataclass(frozen=True)
@@ -206,7 +36,7 @@ class PlannedRun:
         """The name of its folder."""
         configuration = re.sub(r"[^\w.+=,-]", "-", self.configuration)
         world, value = self.condition
-        parts = (self.family, configuration, world, _text(value), f"seed{self.seed}")
+        parts = (self.family, configuration, world, axis_text(value), f"seed{self.seed}")
         return "__".join(part for part in parts if part)
 
     @property
@@ -254,7 +84,15 @@ class Study:
         runs = list(self._plan())
         name, times = Counter(run.name for run in runs).most_common(1)[0]
         if times > 1:
-            raise ConfigError(f"study {self.name}: {times} runs would be called {name}; rename a family or a world")
+            raise ConfigError(
+                f"study {self.name}: {times} runs would be called {clip(name)}; rename a family or a world"
+            )
+        too_long = [run.name for run in runs if len(run.name.encode()) > MAX_RUN_NAME]
+        if too_long:
+            raise ConfigError(
+                f"study {self.name}: the name of the run {clip(too_long[0])} has more than {MAX_RUN_NAME} bytes; "
+                "shorten the names of families and worlds, or the values of the grid"
+            )
         self._check_metrics(runs)
         return runs
 
@@ -267,8 +105,8 @@ class Study:
             for family in learners.keys() & {*claim.more, *claim.than}:
                 if kind.metrics[metric].needs_distances:
                     raise ConfigError(
-                        f"study {self.name}, claim {claim.text!r}: the family {family} has no {metric}, because its "
-                        f"learner {learners[family].name} teaches scores of actions, not distances; choose another "
+                        f"study {self.name}, claim {shown(claim.text)}: the family {family} has no {metric}, because "
+                        f"its learner {learners[family].name} teaches scores of actions, not distances; choose another "
                         "metric or family"
                     )
 
@@ -313,14 +151,14 @@ class Study:
         for run in saved.runs:
             if run.name not in planned:
                 raise ConfigError(
-                    f"{folder} holds another study: it has the run {run.name}, which this one does not plan; "
+                    f"{folder} holds another study: it has the run {clip(run.name)}, which this one does not plan; "
                     "name another folder with out=..., or give the same keys again"
                 )
             values = run.settings.model_dump()
             changed = differences(values, planned[run.name])
             if changed:
                 raise ConfigError(
-                    f"{folder} holds another study: in {run.name}, {'; '.join(changed)}; use another out=..."
+                    f"{folder} holds another study: in {run.name}, {listed(changed)}; use another out=..."
                 )
 
 

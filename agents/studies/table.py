@@ -14,9 +14,11 @@ from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.selection import select, tuned, wanted
-from qrl.agents.studies.study import Condition, PlannedRun, Study
+from qrl.agents.studies.settings import Condition
+from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
-from qrl.common.files import atomic_write, read_text
+from qrl.common.files import atomic_write, read_csv
+from qrl.common.text import clip
 
 
 class RunRow(BaseModel):
@@ -132,7 +134,7 @@ def matched(study: Study, rows: list[RunRow]) -> list[RunRow]:
         raise FileError("results.csv: it has a run twice")
     foreign = sorted(set(known) - set(planned))
     if foreign:
-        raise FileError(f"results.csv: {foreign[0]} is not a run of the study {study.name}")
+        raise FileError(f"results.csv: {clip(foreign[0])} is not a run of the study {study.name}")
     references = [row for row in rows if row.purpose == "reference"]
     return references + _computed(study, [known.get(name) or _missing_row(run) for name, run in planned.items()])
 
@@ -150,11 +152,11 @@ def write_rows(rows: Sequence[RunRow], metrics: Iterable[str], path: Path) -> No
 
 
 def read_rows(path: Path) -> list[RunRow]:
-    reader = _reader(path)
+    table = read_csv(path)
     rows = []
-    for fields in reader:
+    for fields, line in zip(table.rows, table.lines, strict=True):
         if None in fields or None in fields.values():
-            raise FileError(f"{path}, line {reader.line_num}: the number of columns is not that of the first line")
+            raise FileError(f"{path}, line {line}: the number of columns is not that of the first line")
         values = {key: value for key, value in fields.items() if value != ""}
         scores = {key: value for key, value in values.items() if key not in _FIXED}
         fixed = {key: value for key, value in values.items() if key in _FIXED}
@@ -163,23 +165,19 @@ def read_rows(path: Path) -> list[RunRow]:
         except ValidationError as error:
             problem = error.errors()[0]
             key = ".".join(map(str, problem["loc"]))
-            raise FileError(f"{path}, line {reader.line_num}: {key}: {problem['msg']}") from None
+            raise FileError(f"{path}, line {line}: {clip(key)}: {problem['msg']}") from None
     return rows
 
 
 def check_columns(study: Study, path: Path) -> None:
     """Refuse to replace a table that has metrics which are not registered now: their columns would be lost."""
     known = {*_FIXED, *study.settings.kind.metrics}
-    unknown = [name for name in _reader(path).fieldnames or [] if name not in known] if path.is_file() else []
+    unknown = [name for name in read_csv(path).columns if name not in known] if path.is_file() else []
     if unknown:
         raise FileError(
-            f"{path} has the column {unknown[0]}, which is not a registered metric; name the module that registers it "
-            "with --plugin, or delete the file, which is then written again without it"
+            f"{path} has the column {clip(unknown[0])}, which is not a registered metric; name the module that "
+            "registers it with --plugin, or delete the file, which is then written again without it"
         )
-
-
-def _reader(path: Path) -> "csv.DictReader[str]":
-    return csv.DictReader(io.StringIO(read_text(path, max_bytes=2**28)))
 
 
 def summary(study: Study, rows: list[RunRow]) -> str:

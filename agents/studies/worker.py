@@ -19,6 +19,7 @@ from qrl.agents.studies.scoring import SCORERS
 from qrl.common.errors import UserError
 from qrl.common.locks import locked
 from qrl.common.plugins import load_plugin
+from qrl.common.text import listed
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
 # What may differ between a run and its plan; data is identified by the name of its file.
@@ -100,9 +101,7 @@ def check_settings(path: Path, settings: RunSettings) -> None:
     saved, planned = (_identity(values) for values in (Run.open(path).settings, settings))
     changes = differences(saved, planned)
     if changes:
-        raise RunError(
-            f"{path} was trained with other settings: {'; '.join(changes)}; delete it, or name another out=..."
-        )
+        raise RunError(f"{path} was trained with other settings: {listed(changes)}; delete it, or name another out=...")
 
 
 def _identity(settings: RunSettings) -> dict[str, Any]:

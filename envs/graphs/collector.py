@@ -1,7 +1,7 @@
 """Collect graph datasets: all pairs of a random graph, or landmark pairs of an edge list."""
 
 import functools
-import zipfile
+import math
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -11,7 +11,10 @@ from pydantic import Field, model_validator
 from scipy.sparse.csgraph import shortest_path
 
 from qrl.common.errors import ConfigError
-from qrl.common.settings import Settings
+from qrl.common.files import regular_file
+from qrl.common.settings import PathText, Settings
+from qrl.common.text import clip
+from qrl.envs import npy
 from qrl.envs.errors import DatasetError
 from qrl.envs.graphs.dataset import GraphDataset, GraphHeader
 from qrl.envs.graphs.graph import Graph, read_edge_list
@@ -29,7 +32,7 @@ class GraphSettings(Settings):
     feature_size: int = Field(64, ge=1, le=2**14, description="dimension of the node features")
     nodes: int = Field(300, ge=2, le=5000, description="random graphs: number of nodes; all ordered pairs are used")
     fraction: float = Field(0.7, gt=0, lt=1, description="random graphs: fraction of the pairs used for training")
-    file: str | None = Field(None, description="edge-list: the file, plain or gzipped, two node ids per line")
+    file: PathText | None = Field(None, description="edge-list: the file, plain or gzipped, two node ids per line")
     landmarks: int = Field(100, ge=2, description="edge-list: nodes with known distances from and to all others")
     pairs: int = Field(2_500_000, ge=1, description="edge-list: number of training pairs")
     validation_pairs: int = Field(150_000, ge=1, description="edge-list: number of validation pairs")
@@ -42,7 +45,7 @@ class GraphSettings(Settings):
     unreachable: float | None = Field(
         None, ge=0, le=1, description="edge-list: fraction of unreachable pairs; by default that of all landmark pairs"
     )
-    features: str = Field(
+    features: PathText = Field(
         "node2vec",
         description="edge-list: node2vec, an .npy file of shape (nodes, feature_size), or an earlier OUT.npz",
     )
@@ -110,11 +113,8 @@ def _cached_graph(path: Path, modified: int) -> Graph:
 def _from_file(settings: GraphSettings) -> GraphDataset:
     if settings.file is None:
         raise ConfigError("file: kind=edge-list needs an edge list; add file=PATH")
-    path = Path(settings.file)
-    try:
-        graph = _cached_graph(path, path.stat().st_mtime_ns)
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
+    path = regular_file(settings.file, DatasetError)
+    graph = _cached_graph(path, path.stat().st_mtime_ns)
     splits = landmark_pairs(graph, settings)
     if settings.features == "node2vec":
         features = _cached_node2vec(graph, settings.feature_size, settings.walk, settings.seed)
@@ -144,25 +144,37 @@ def landmark_pairs(graph: Graph, settings: GraphSettings) -> list[Pairs]:
 
 
 def _read_features(path: str, graph: Graph, size: int) -> NDArray[np.float32]:
-    if path.endswith(".npz"):
-        other = GraphDataset.load(path)
-        if not np.array_equal(other.names, graph.names):
-            raise DatasetError(f"features: {path} belongs to a graph with different nodes")
-        table: NDArray[Any] = other.features
-    else:
-        try:
-            # Memory-mapped, so that a false size in the file allocates nothing.
-            table = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise DatasetError(f"features: {path} cannot be read as an array: {error}") from error
     shape = (graph.num_nodes, size)
-    if not isinstance(table, np.ndarray) or table.shape != shape or not np.issubdtype(table.dtype, np.floating):
-        content = f"{table.dtype} of shape {table.shape}" if isinstance(table, np.ndarray) else "several arrays"
+    if not path.endswith(".npz"):
+        return np.array(_read_array(path, shape), np.float32)
+    other = GraphDataset.load(path)
+    if not np.array_equal(other.names, graph.names):
+        raise DatasetError(f"features: {path} belongs to a graph with different nodes")
+    _check_features(path, other.features.shape, other.features.dtype, shape)
+    return other.features
+
+
+def _read_array(path: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """The array of an .npy file; no memory is allocated for a wrong shape."""
+    try:
+        with regular_file(path, DatasetError).open("rb") as file:
+            header = npy.read_header(file)
+            _check_features(path, header.shape, header.dtype, shape)
+            content = file.read(math.prod(shape) * header.dtype.itemsize)
+            array: NDArray[Any] = np.frombuffer(content, header.dtype)
+            return array.reshape(shape, order="F" if header.fortran_order else "C")
+    except DatasetError:
+        raise
+    except (OSError, ValueError) as error:  # a ValueError also if there are too few bytes
+        raise DatasetError(f"features: {path} cannot be read as an array: {clip(error)}") from error
+
+
+def _check_features(path: str, shape: tuple[int, ...], dtype: "np.dtype[Any]", expected: tuple[int, int]) -> None:
+    if shape != expected or not np.issubdtype(dtype, np.floating):
         raise DatasetError(
-            f"features: {path} contains {content}, but must be floating point of shape {shape}: one row per node, "
-            "sorted by node id; feature_size=... sets the number of columns"
+            f"features: {path} contains {dtype} of shape {clip(shape)}, but must be floating point of shape "
+            f"{expected}: one row per node, sorted by node id; feature_size=... sets the number of columns"
         )
-    return np.array(table, np.float32)
 
 
 def _build(

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from qrl.common.files import regular_file
 from qrl.envs.errors import DatasetError
 
 CHUNK_BYTES = 2**24  # text parsed together
 MAX_LINE_BYTES = 2**16
+MAX_EXPANSION = 100  # text of node ids compresses to a tenth, zeros to a thousandth
 MAX_ID = 2**31 - 1
 
 Ids = NDArray[np.int64]
@@ -63,12 +65,13 @@ class Graph:
 
 def read_edge_list(path: str | Path) -> Graph:
     """Read a graph. Memory is proportional to the number of edges, not to the size of the text."""
-    path = Path(path)
+    path = regular_file(path, DatasetError)
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            chunks = list(_parse(path, file))
+            limit = MAX_EXPANSION * path.stat().st_size + CHUNK_BYTES if zipped else None
+            chunks = list(_parse(path, file, limit))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DatasetError(f"{path} is damaged or truncated ({error}); copy it again") from error
     except OSError as error:
@@ -80,11 +83,13 @@ def read_edge_list(path: str | Path) -> Graph:
         raise DatasetError(f"{path}: {error}") from error
 
 
-def _parse(path: Path, file: gzip.GzipFile | io.BufferedReader) -> Iterator[NDArray[np.int64]]:
-    """Yield the edges, (2, edges), of each chunk of whole lines."""
+def _parse(path: Path, file: gzip.GzipFile | io.BufferedReader, limit: int | None) -> Iterator[NDArray[np.int64]]:
+    """Yield the edges, (2, edges), of each chunk of whole lines; `limit`: bytes beyond which the text is refused."""
     line, rest = 1, b""
     while True:
         chunk = file.read(CHUNK_BYTES)
+        if limit is not None and file.tell() > limit:
+            raise DatasetError(f"{path} expands to more than {MAX_EXPANSION} times its size, as no edge list does")
         text = rest + chunk
         if chunk:
             end = text.rfind(b"\n") + 1

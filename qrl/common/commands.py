@@ -6,12 +6,14 @@ Imports nothing heavy, so that even a Ctrl-C in the first moments reaches `comma
 import argparse
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import qrl
 from qrl.common.errors import UserError
+from qrl.common.text import MAX_SHOWN, clip
 
 if TYPE_CHECKING:
     from qrl.common.settings import Settings
@@ -62,7 +64,7 @@ class Parser(argparse.ArgumentParser):
             key = self.settings.nearest_key(name.replace("-", "_"))
             suggestion = f"did you mean {key}={value or self._argument_after(option)}?" if key else "--help lists them"
             message += f" (settings are given as key=value; {suggestion})"
-        super().error(message)
+        super().error(re.sub(rf"\S{{{MAX_SHOWN},}}", lambda word: clip(word[0]), message))
 
     def _argument_after(self, option: str) -> str:
         """What the user typed after an option; argparse takes it for an override."""

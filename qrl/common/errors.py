@@ -3,9 +3,16 @@
 Each layer adds its own: `qrl.errors` (models), `qrl.envs.errors`, `qrl.agents.errors`.
 """
 
+from qrl.common.text import clip
+
+MAX_MESSAGE = 2000  # characters; whatever a file contains, its error stays readable
+
 
 class UserError(ValueError):
     """Base of every error caused by input; commands print it without a traceback and exit with status 2."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(clip(message, MAX_MESSAGE))
 
 
 class ConfigError(UserError):

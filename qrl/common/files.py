@@ -1,20 +1,62 @@
-"""Files that are either complete or absent: written to a temporary file, then renamed."""
+"""Reading only regular files, and writing files that are either complete or absent."""
 
+import csv
+import io
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
-from qrl.common.errors import FileError
+from qrl.common.errors import FileError, UserError
+from qrl.common.text import clip, shown
+
+MAX_PATH_BYTES, MAX_NAME_BYTES = 4095, 255  # what Linux and common file systems allow
+
+
+def check_path(path: str | Path, error: type[UserError] = FileError) -> Path:
+    """Refuse what no file system can hold: NUL characters, lone surrogates, and excessive lengths."""
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise error(f"{shown(str(path))} is not a path: it contains invalid characters") from None
+    if b"\0" in encoded:
+        raise error(f"{shown(str(path))} is not a path: it contains a NUL character")
+    if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MAX_NAME_BYTES:
+        raise error(f"{shown(str(path))} is not a path: it is longer than a file system allows")
+    return Path(path)
+
+
+def regular_file(path: str | Path, error: type[UserError] = FileError) -> Path:
+    """Refuse what cannot be read to its end: devices may never end, pipes block. Every reader calls this first."""
+    path = check_path(path, error)
+    try:
+        mode = path.stat().st_mode
+    except OSError as problem:
+        raise error(f"{clip(path)} cannot be read: {problem.strerror}") from problem
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        raise error(f"{clip(path)} cannot be read: it is {kind}, not a file")
+    return path
+
+
+def is_file(path: Path | Traversable) -> bool:
+    """Whether there is a file; False also for paths that cannot exist or may not be seen."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
 
 _LEFTOVER = ".tmp"  # ends the names of temporary files
 
 
 def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
     """Refuse an output that could not be written at the end, before any work is done."""
-    path = Path(path)
+    path = check_path(path)
     if path.suffix != suffix:
         raise FileError(f"{path}: the name of the output must end in {suffix}")
     if path.is_dir():
@@ -32,7 +74,7 @@ def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a binary file that appears at `path`, replacing an existing file, only if the block succeeds."""
-    path = Path(path)
+    path = check_path(path)
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +112,7 @@ def _umask() -> int:
 
 def read_text(path: str | Path, max_bytes: int = 2**20) -> str:
     """The text of a small UTF-8 file."""
-    path = Path(path)
+    path = regular_file(path)
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -81,3 +123,24 @@ def read_text(path: str | Path, max_bytes: int = 2**20) -> str:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text") from error
+
+
+class Table(NamedTuple):
+    """The rows of a CSV file by column; None stands for columns that a row lacks, or for the names of extra ones."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    lines: list[int]  # the last line of each row
+
+
+def read_csv(path: str | Path, max_bytes: int = 2**28) -> Table:
+    """A CSV file whose first line names the columns."""
+    reader = csv.DictReader(io.StringIO(read_text(path, max_bytes)))
+    rows, lines = [], []
+    try:
+        for row in reader:
+            rows.append(row)
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise FileError(f"{path} is damaged near line {reader.line_num + 1}: {error}") from None
+    return Table(list(reader.fieldnames or []), rows, lines)

@@ -3,9 +3,13 @@
 import difflib
 from collections.abc import Iterable
 
+from qrl.common.text import MAX_SHOWN, listed, shown
+
 
 def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known name spelled most like `name`, ignoring case and the kind of dashes, if any is similar."""
+    if len(name) > MAX_SHOWN:  # the comparison takes quadratic time
+        return None
     spellings = {_normal(choice): choice for choice in sorted(known)}
     nearest = difflib.get_close_matches(_normal(name), spellings, n=1, cutoff=cutoff)
     return spellings[nearest[0]] if nearest else None
@@ -23,4 +27,4 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
 
 def unknown_message(kind: str, name: str, nearest: str | None, known: Iterable[str]) -> str:
     suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"unknown {kind} {name!r}{suggestion}; known: {', '.join(known) or 'none'}"
+    return f"unknown {kind} {shown(name)}{suggestion}; known: {listed(known, 100, ', ') or 'none'}"

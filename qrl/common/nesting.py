@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from qrl.common.settings import merge
+from qrl.common.settings import merge, split_key
 
 
 def nest(values: Mapping[str, Any]) -> dict[str, Any]:
     """Dotted keys as nested mappings."""
     nested: dict[str, Any] = {}
     for dotted, value in values.items():
-        *parents, last = dotted.split(".")
+        *parents, last = split_key(str(dotted))
         inner: Any = nest(value) if isinstance(value, Mapping) else value
         for key in (last, *reversed(parents)):
             inner = {key: inner}

@@ -8,17 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from qrl.common.errors import ConfigError, UserError
-from qrl.common.files import read_text
+from qrl.common.files import check_path, is_file, read_text
 from qrl.common.names import nearest_name, unknown_message, unknown_name
+from qrl.common.text import MAX_LISTED, clip, shown
+from qrl.common.yaml_text import MAX_BYTES, MAX_DEPTH, Dumper, YamlError, YamlLimitError, parse_yaml
 
 _MAX_KEY_COLUMN = 32  # characters of a key before its meaning in --help
+
+PathText = Annotated[str, AfterValidator(lambda text: str(check_path(text)) and text)]
 
 
 class Settings(BaseModel):
@@ -108,7 +113,7 @@ def read_config(config: str, folder: str = "") -> dict[str, Any]:
     values = _read_yaml(config, folder)
     while (base := values.pop("include", None)) is not None:
         if not isinstance(base, str) or base in chain:
-            raise ConfigError(f"{chain[-1]}: include must be the name of another config (got {base!r})")
+            raise ConfigError(f"{chain[-1]}: include must be the name of another config (got {shown(base)})")
         chain.append(base)
         values = merge(_read_yaml(base, folder), values)
     return values
@@ -124,11 +129,12 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _read_yaml(config: str, folder: str) -> dict[str, Any]:
-    path = Path(config)
-    text = read_text(path) if path.suffix in {".yaml", ".yml"} or path.is_file() else _read_builtin(config, folder)
+    path = check_path(config, ConfigError)
+    is_path = path.suffix in {".yaml", ".yml"} or is_file(path)
+    text = read_text(path, MAX_BYTES) if is_path else _read_builtin(config, folder)
     try:
-        values = _parse_yaml(text)
-    except _YAML_ERRORS as error:
+        values = parse_yaml(text)
+    except YamlError as error:
         raise ConfigError(f"{config} is not valid YAML: {error}") from None
     if values is None:
         return {}
@@ -145,86 +151,59 @@ def _read_builtin(config: str, folder: str) -> str:
     root = resources.files("qrl.configs")
     name = config.removeprefix(f"{folder}/")
     file = root.joinpath(folder, f"{name}.yaml")
-    if file.is_file():
+    if is_file(file):
         return file.read_text("utf-8")
     commands = [
         command
         for other, command in _COMMANDS.items()
-        if other != folder and root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml").is_file()
+        if other != folder and is_file(root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml"))
     ]
     if commands:
-        raise ConfigError(f"config {config!r} is for {' and '.join(commands)}, not for this command")
+        raise ConfigError(f"config {shown(config)} is for {' and '.join(commands)}, not for this command")
     entries = root.joinpath(folder).iterdir() if root.joinpath(folder).is_dir() else ()
     known = [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
     raise ConfigError(f"{unknown_name('config', name, known)}; or give the path of a YAML file")
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML that parses 3e-4 as a number and off as a string, and refuses duplicate keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-# PyYAML follows YAML 1.1, in which on, off, yes and no are booleans; here they are strings.
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|false|False)$"), list("tTfF"))
-# YAML 1.1 also requires a dot in floats, and would parse 3e-4 as a string.
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
-
-
-# An impossible date or a badly tagged number is a ValueError, deep nesting a RecursionError.
-_YAML_ERRORS = (yaml.YAMLError, ValueError, RecursionError)
-
-
-def _parse_yaml(text: str) -> Any:
-    return _Loader(text).get_single_data()
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes strings that `_Loader` would parse as another type."""
-
-    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
-
-
 def dump_yaml(values: Mapping[str, Any]) -> str:
     """YAML that `read_config` parses into the same values."""
-    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False)
+    return yaml.dump(dict(values), Dumper=Dumper, sort_keys=False)
+
+
+def split_key(dotted: str) -> list[str]:
+    """The parts of a dotted key."""
+    parts = dotted.split(".")
+    if len(parts) > MAX_DEPTH:
+        raise ConfigError(f"key {shown(dotted)}: more than {MAX_DEPTH} nested levels")
+    return parts
 
 
 def _override(cls: type[Settings], values: dict[str, Any], override: str) -> None:
     """Set one `dotted.key=value` in the nested `values`."""
     dotted, equals, text = override.partition("=")
     if not equals or not dotted:
-        raise ConfigError(f"{override!r} is not of the form key=value")
-    *parents, last = dotted.split(".")
+        raise ConfigError(f"{shown(override)} is not of the form key=value")
+    *parents, last = split_key(dotted)
     for depth, key in enumerate(parents):
         values = values.setdefault(key, {})
         if not isinstance(values, dict):
-            raise ConfigError(f"{dotted}: {'.'.join(parents[: depth + 1])} is a value, not a group of keys")
+            raise ConfigError(f"{clip(dotted)}: {clip('.'.join(parents[: depth + 1]))} is a value, not a group of keys")
+    takes_text = _is_text(_leaf(cls, dotted))
     try:
-        parsed = _parse_yaml(text)
-    except _YAML_ERRORS:
+        parsed = parse_yaml(text)
+    except YamlError as error:
+        if isinstance(error, YamlLimitError) and not takes_text:
+            raise ConfigError(f"{clip(dotted)}: {error}") from None
         parsed = text
     # A string field takes the text as typed: run=007 is not the number 7.
-    keep_text = _is_text(_leaf(cls, dotted)) and parsed is not None
-    values[last] = text if keep_text else parsed
+    values[last] = text if takes_text and parsed is not None else parsed
 
 
 def _is_text(field: FieldInfo | None) -> bool:
     if field is None:
         return False
     choices = set(get_args(field.annotation) or (field.annotation,)) - {NoneType}
-    return choices <= {str, Path}
+    return choices <= {str, Path, PathText}
 
 
 def _leaves(cls: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -240,27 +219,31 @@ def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:
 
 
 def _explain(cls: type[Settings], error: ValidationError) -> str:
-    """All problems in one line: the key, what is wrong, and a suggestion if the key is unknown."""
-    problems = []
-    for detail in error.errors():
-        key, value = ".".join(str(part) for part in detail["loc"]), detail["input"]
-        if detail["type"] == "extra_forbidden":
-            while isinstance(value, Mapping) and len(value) == 1:  # an unknown group, as in lerner.lr=1
-                ((last, value),) = value.items()
-                key = f"{key}.{last}"
-            unknown = unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key))
-            problems.append(cls.explain_unknown(key) or unknown)
-        elif detail["type"] == "model_type":
-            keys = _siblings(cls, f"{key}.")
-            name = isinstance(value, str) and f"{key}.name" in keys
-            advice = f"; did you mean {key}.name={value}?" if name else f": {', '.join(keys)}"
-            problems.append(f"{key} is a group of keys{advice}")
-        else:
-            message = detail["msg"].removeprefix("Value error, ")
-            message = message[0].lower() + message[1:]
-            # A rule between keys names them itself; printing the whole group would hide the message.
-            problems.append(f"{key}: {message} (got {value!r})" if key else message)
-    return "; ".join(problems)
+    """The problems in one line: each key, what is wrong, and a suggestion if the key is unknown."""
+    problems = [_problem(cls, detail) for detail in error.errors(include_url=False)[:MAX_LISTED]]
+    more = [f"and {error.error_count() - MAX_LISTED:,} more"] if error.error_count() > MAX_LISTED else []
+    return "; ".join([*problems, *more])
+
+
+def _problem(cls: type[Settings], detail: ErrorDetails) -> str:
+    key, value = ".".join(str(part) for part in detail["loc"]), detail["input"]
+    if detail["type"] == "extra_forbidden":
+        while isinstance(value, Mapping) and len(value) == 1:  # an unknown group, as in lerner.lr=1
+            ((last, value),) = value.items()
+            key = f"{key}.{last}"
+        unknown = unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key))
+        return cls.explain_unknown(key) or unknown
+    if detail["type"] == "model_type":
+        keys = _siblings(cls, f"{key}.")
+        name = isinstance(value, str) and f"{key}.name" in keys
+        advice = f"; did you mean {key}.name={clip(value)}?" if name else f": {', '.join(keys)}"
+        return f"{clip(key)} is a group of keys{advice}"
+    message = detail["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    # A rule between keys names them itself; printing the whole group would hide the message.
+    rule = detail["type"] == "value_error" and (isinstance(value, Mapping) or shown(value) in message)
+    prefix, got = f"{clip(key)}: " if key else "", "" if rule or not key else f" (got {shown(value)})"
+    return f"{prefix}{message}{got}"
 
 
 def _nearest_key(cls: type[BaseModel], key: str) -> str | None:

@@ -1,4 +1,6 @@
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,26 @@ def test_exported_data_matches_the_environment(dataset: Dataset) -> None:
             assert terminated == episode.terminations[step]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "limit"),
+    [
+        ({"max_steps": 25}, 25),
+        (None, 200),  # the environment's default
+        ({"max_steps": 2}, 25),  # never shorter than an episode
+    ],
+)
+def test_the_recovered_environment_has_the_step_limit(
+    dataset: Dataset, recorded: dict[str, int | float] | None, limit: int
+) -> None:
+    header = dataset.header.model_copy(update={"collector": recorded})
+    to_minari(replace(dataset, header=header), "doors/traps-v0")
+    env = minari.load_dataset("doors/traps-v0").recover_environment()
+    assert env.spec.max_episode_steps == env.unwrapped.max_steps == limit
+    env.reset(seed=0, options={"start": (1, 8)})  # a wall to the left: the goal is never reached
+    steps = next(step for step in range(1, limit + 1) if any(env.step(3)[2:4]))
+    assert steps == limit
+
+
 def test_data_without_layout_or_goals() -> None:
     dataset = Dataset.from_arrays([[0, 1], [2, 3], [0, 1]], [4, 0], [2], num_actions=5)
     to_minari(dataset, "arrays-v3")
@@ -102,6 +124,28 @@ def test_unsupported_spaces_are_refused(observation_space: Any, action_space: An
     )
     with pytest.raises(DatasetError, match=message):
         from_minari("other-v0")
+
+
+@pytest.mark.filterwarnings("ignore:Misconfigured:UserWarning")
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("main_data.hdf5", b"", r"cannot be read \(OSError: .*; delete it"),
+        ("metadata.json", b"{", "no local Minari dataset"),
+        ("metadata.json", b'{"dataset_id": "damaged-v0", "minari_version": "0.5.3"}', r"cannot be read \("),
+        ("metadata.json", None, r"metadata.json is not a regular file"),
+    ],
+)
+def test_damaged_files(dataset: Dataset, file: str, content: bytes | None, message: str) -> None:
+    to_minari(dataset.first(1), "damaged-v0")
+    path = Path(os.environ["MINARI_DATASETS_PATH"]) / "damaged-v0" / "data" / file
+    path.unlink()
+    if content is None:
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        from_minari("damaged-v0")
 
 
 def test_minari_is_optional(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from minigrid.core.grid import Grid
 from minigrid.minigrid_env import MiniGridEnv
@@ -26,8 +27,18 @@ def corridor() -> OneWayDoorsEnv:
 @pytest.mark.parametrize("layout", builtin_layouts())
 def test_gymnasium_env_checker(layout: str) -> None:
     env = gymnasium.make(ENV_ID, layout=layout, render_mode="rgb_array")
-    check_env(env.unwrapped)
-    assert isinstance(env.unwrapped, MiniGridEnv)
+    check_env(env)
+    assert isinstance(env, MiniGridEnv)  # no wrapper hides the goal functions
+
+
+def test_reset_comes_first() -> None:
+    env = gymnasium.make(ENV_ID, layout="corridor", render_mode="rgb_array")
+    for call in (lambda: env.step(0), env.render):
+        with pytest.raises(ResetNeeded, match=r"call env\.reset\(\) before"):
+            call()
+    env.reset()
+    env.step(0)
+    env.render()
 
 
 def test_make_in_a_fresh_interpreter() -> None:

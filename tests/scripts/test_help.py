@@ -23,7 +23,7 @@ def first_words(text: str) -> list[str]:
 
 def keys_of(script: str) -> list[str]:
     if script == "sweep_agents":
-        from qrl.agents.studies.study import StudySettings
+        from qrl.agents.studies.settings import StudySettings
 
         return first_words(StudySettings.help())
     keys = {

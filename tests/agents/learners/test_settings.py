@@ -24,6 +24,15 @@ def test_the_goal_probabilities_must_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "value"), [("lr", 1e300), ("lr", 1e-300), ("max_distance", 2e38), ("min_steps", 2**63), ("lr", 10**4000)]
+)
+def test_numbers_that_overflow_are_refused(key: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"^learner: {key}: ") as caught:
+        MboldSettings.from_values({key: value}, "learner")
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
     ("cls", "discount", "epochs", "min_steps", "lr"),
     [(MboldSettings, 0.95, 100, 8000, 1e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
 )

@@ -113,8 +113,11 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 def test_names_that_cannot_be_folders(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot be created"):
+    with pytest.raises(ConfigError, match=r"run: .* is not a path: it is longer than a file system allows$"):
         Run.start(small_settings(tmp_path / ("x" * 300)))
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="cannot be written: Not a directory"):
+        Run.start(small_settings(tmp_path / "file" / "run"))
 
 
 def test_a_changed_dataset_is_refused(tmp_path: Path) -> None:

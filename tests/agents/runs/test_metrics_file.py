@@ -71,7 +71,6 @@ UNREADABLE = [
     "many,0.5,5,",
     "20,x,5,",
     "20,0.5,5,,,",
-    "9,0.5,5,",
     "-20,1,1,",
     '20,"0.5',
     "\0",
@@ -93,6 +92,15 @@ def test_unreadable_lines(line: str, metrics: MetricsFile) -> None:
     assert line in metrics.path.read_text()
     metrics.start(COLUMNS, 29, 10)
     assert metrics.path.read_text().splitlines() == [first, *rows]
+
+
+@pytest.mark.parametrize("step", [20, 9])
+def test_rows_out_of_order_are_not_dropped(step: int, metrics: MetricsFile) -> None:
+    text = metrics.path.read_text() + f"{step},0.5,5,\n"
+    metrics.path.write_text(text)
+    with pytest.raises(FileError, match=rf"metrics\.csv is damaged: step {step} comes after step 20"):
+        metrics.start(COLUMNS, 29, 10)
+    assert metrics.path.read_text() == text
 
 
 def test_a_run_at_its_start_needs_no_rows(metrics: MetricsFile) -> None:

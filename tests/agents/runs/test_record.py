@@ -39,11 +39,25 @@ def test_a_resume_is_noted_once_per_version(record: RunRecord) -> None:
     assert [(entry["step"], entry["versions"]["qrl"]) for entry in record.read()["resumed"]] == [(2, qrl.__version__)]
 
 
-def test_missing_and_damaged_files(record: RunRecord) -> None:
-    for text in ("", "[1]", "{", "3"):
-        record.path.write_text(text)
-        with pytest.raises(FileError, match=r"run\.json is damaged"):
-            record.read()
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[1]", "{", "3", "null", "[" * 100_000, '{"num_steps": ' + "9" * 5000 + "}", '{"command": "\\ud800"}'),
+        *('{"command": []}', '{"dataset_path": "a\\u0000b"}', '{"dataset_path": 3}', '{"num_steps": "x"}'),
+        *('{"resumed": 3}', '{"resumed": [3]}', '{"extensions": {}}', '{"extensions": [null]}'),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_damaged_file_is_named(text: str, record: RunRecord) -> None:
+    record.path.write_text(text)
+    for use in (record.read, lambda: record.note_resumed(1), lambda: record.update({})):
+        with pytest.raises(FileError, match=r"run\.json is damaged") as caught:
+            use()
+        assert len(str(caught.value)) < 300
+    assert record.path.read_text() == text
+
+
+def test_missing_and_binary_files(record: RunRecord) -> None:
     record.path.write_bytes(b"\xff")
     with pytest.raises(FileError, match=r"run\.json is not UTF-8"):
         record.read()

@@ -5,7 +5,8 @@ from typing import Any
 
 from qrl.agents.studies.backends import Backend
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.settings import StudySettings
+from qrl.agents.studies.study import Study
 from qrl.agents.studies.sweep import sweep
 from qrl.agents.studies.table import RunRow, read_rows
 from qrl.agents.studies.worker import Job, attempt

@@ -8,7 +8,7 @@ from qrl.agents.evaluation.metrics import register_metric
 from qrl.agents.runs.problems import PROBLEMS
 from qrl.agents.studies.kinds import KINDS
 from qrl.agents.studies.scoring import SCORERS
-from qrl.agents.studies.study import StudySettings
+from qrl.agents.studies.settings import StudySettings
 
 
 def test_every_command_has_its_kind_and_its_scorer() -> None:

@@ -8,7 +8,7 @@ import pytest
 from qrl.agents.evaluation.metrics import register_metric
 from qrl.agents.studies.findings import Findings
 from qrl.agents.studies.report import claims_table, condition_table, markdown, overview_table, table, write_report
-from qrl.agents.studies.study import Condition
+from qrl.agents.studies.settings import Condition
 from tests.agents.studies.hand_made import BETTER, row, rows, study
 
 

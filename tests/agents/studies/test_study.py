@@ -8,7 +8,8 @@ import pytest
 
 from qrl.agents.learners.settings import MboldSettings
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
-from qrl.agents.studies.study import Study, StudySettings
+from qrl.agents.studies.settings import StudySettings
+from qrl.agents.studies.study import Study
 from qrl.common.errors import ConfigError, UserError
 
 VALUES: dict[str, Any] = {
@@ -167,12 +168,37 @@ def test_a_grid_of_learners() -> None:
 
 def test_planning_needs_no_torch() -> None:
     program = (
-        "import sys; from qrl.agents.studies.study import Study, StudySettings\n"
+        "import sys; from qrl.agents.studies.study import Study\n"
+        "from qrl.agents.studies.settings import StudySettings\n"
         f"assert Study('test', StudySettings.from_values({VALUES | {'families': CLONING}!r}, 'test')).runs\n"
         "assert 'torch' not in sys.modules"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def test_runs_are_counted_before_they_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = list(range(10))
+    families = {"dot-disc": {"grid": {f"learner.k{key}": values for key in range(12)}}}
+    message = (
+        "^test: more than 100,000 runs would be planned: 1,000,000,000,000 configurations of all families x 1 worlds x "
+        "2 values of collector.trajectories x 3 seeds; use fewer of them$"
+    )
+    with pytest.raises(ConfigError, match=message):
+        study(families=families)
+    monkeypatch.setattr("qrl.agents.studies.settings.MAX_RUNS", 5 * 2 * 3)
+    assert study().runs
+    monkeypatch.setattr("qrl.agents.studies.settings.MAX_RUNS", 5 * 2 * 3 - 1)
+    with pytest.raises(ConfigError, match="more than 29 runs would be planned"):
+        study()
+
+
+def test_names_too_long_for_a_folder() -> None:
+    families = {"a" * 100: {"model": "mrn", "grid": {"device": ["cpu", "c" * 100]}}}
+    with pytest.raises(ConfigError, match=r"the name of the run a+.* has more than 240 bytes"):
+        assert study(families=families, worlds={"w" * 100: {}}).runs
+    with pytest.raises(ConfigError, match=r"families: the name .* must consist of at most 100 letters"):
+        study(families={"a" * 101: {"model": "mrn"}})
 
 
 def test_two_runs_of_one_name() -> None:

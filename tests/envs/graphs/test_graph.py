@@ -98,3 +98,11 @@ def test_files_without_a_graph_are_refused(tmp_path: Path) -> None:
 def test_only_self_loops() -> None:
     with pytest.raises(DatasetError, match="only self-loops"):
         Graph.from_edges(np.array([4, 4]), np.array([4, 4]))
+
+
+def test_a_compressed_file_may_not_expand_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrl.envs.graphs.graph.CHUNK_BYTES", 2**16)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"1 2\n" + b"\n" * 2**22))
+    with pytest.raises(DatasetError, match=r"bomb\.gz expands to more than 100 times its size"):
+        read_edge_list(path)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from qrl.common.errors import FileError
-from qrl.common.files import atomic_write, check_output, read_text
+from qrl.common.files import atomic_write, check_output, check_path, is_file, read_csv, read_text, regular_file
 
 
 def test_a_file_appears_only_when_complete(tmp_path: Path) -> None:
@@ -84,3 +84,61 @@ def test_read_text(tmp_path: Path) -> None:
         read_text(path, max_bytes=10)
     with pytest.raises(FileError, match="No such file"):
         read_text(tmp_path / "absent")
+
+
+IMPOSSIBLE = {
+    "NUL": ("a\0b.yaml", "contains a NUL character"),
+    "surrogate": ("\ud800", "contains invalid characters"),
+    "long name": ("x" * 256, "longer than a file system allows"),
+    "long path": ("x/" * 2100, "longer than a file system allows"),
+    "very long": ("x" * 10**6, "longer than a file system allows"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_paths(name: str, tmp_path: Path) -> None:
+    path, message = IMPOSSIBLE[name]
+    for refuse in (check_path, regular_file, read_text, lambda path: check_output(path, ".npz")):
+        with pytest.raises(FileError, match=message) as caught:
+            refuse(tmp_path / path)
+        assert len(str(caught.value)) < 300
+    with pytest.raises(FileError, match=message), atomic_write(tmp_path / path):
+        pass
+    assert not is_file(tmp_path / path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_possible_paths(tmp_path: Path) -> None:
+    name = "ü" * 127
+    with atomic_write(tmp_path / "file") as file:
+        file.write(b"text")
+    (tmp_path / "file").rename(tmp_path / name)
+    assert check_path(str(tmp_path / name)) == tmp_path / name
+    assert check_path("caf\udce9") == Path("caf\udce9")  # bytes that are not UTF-8, as Python represents them
+    assert regular_file(tmp_path / name).read_text() == read_text(tmp_path / name) == "text"
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    assert read_text(tmp_path / "link") == "text"
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for path, kind in [
+        (tmp_path, "a folder"),
+        (tmp_path / "fifo", "a device, pipe or socket"),
+        (tmp_path / "link", "a device, pipe or socket"),
+        (Path("/dev/zero"), "a device, pipe or socket"),
+    ]:
+        with pytest.raises(FileError, match=f"cannot be read: it is {kind}, not a file"):
+            read_text(path)
+
+
+def test_csv_files(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('a,b\n1,"x\ny"\n2\n')
+    assert read_csv(path) == (["a", "b"], [{"a": "1", "b": "x\ny"}, {"a": "2", "b": None}], [3, 4])
+    path.write_text("")
+    assert read_csv(path) == ([], [], [])
+    path.write_text("a,b\n1,2\n" + "x" * 200_000)
+    with pytest.raises(FileError, match=r"table\.csv is damaged near line 3: field larger"):
+        read_csv(path)
