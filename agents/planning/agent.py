@@ -74,9 +74,9 @@ class Agent:
         self._check_distances()
         return self.all_costs(observations)
 
-    def all_costs(self, observations: NDArray[np.float32]) -> Steps:
-        """(states, goals, actions): what the planner minimizes between all pairs of states."""
-        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
+    def all_costs(self, observations: NDArray[np.float32], goals: Ids | None = None) -> Steps:
+        """(states, goals, actions): what the planner minimizes from all states to `goals`, by default all states."""
+        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)), goals)
 
     def policy_on(self, observations: NDArray[np.float32]) -> LazyPolicy:
         """The agent on states that are rows of `observations`, too many for a table."""
