@@ -40,9 +40,7 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at the end
             return 141
         except Exception as error:
-            if "KeyboardInterrupt" in str(
-                error
-            ):  # pydantic's compiled code turns an interrupt into an error of its own
+            if "KeyboardInterrupt" in str(error):  # pydantic turns an interrupt of its compiled code into an error
                 return _interrupted()
             raise
 
