@@ -38,7 +38,7 @@ def main() -> int:
             part = part_type(args.seed, count, folder / part_type.__name__.lower())
             tallies.append(_storm(part, title, args.only))
             failures += len(tallies[-1].failures)
-    text = _page(args, tallies)
+    text = _page(args, [tally for tally in tallies if tally.outcomes])
     print(text)
     if args.out is not None:
         _write(Path(args.out), text)
