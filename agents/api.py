@@ -15,9 +15,13 @@ from qrl.envs.collector import collect as collect_trajectories
 from qrl.envs.dataset import Dataset
 
 
-def collect(layout: str = "six-rooms", **settings: Any) -> Dataset:
-    """Collect trajectories in a layout with an epsilon-greedy policy; `settings` are the keys of collect-dataset."""
-    return collect_trajectories(CollectorSettings.from_values({"layout": layout, **settings}, "collect"))
+def collect(layout: str | None = None, **settings: Any) -> Dataset:
+    """Collect trajectories in a layout with an epsilon-greedy policy; `settings` are the keys of collect-dataset.
+
+    A registered world is named instead: `qrl.collect(world="ring")`, or {"name": "ring", "states": 9} with its keys.
+    """
+    values = settings if layout is None else {"layout": layout, **settings}
+    return collect_trajectories(CollectorSettings.from_values(values, "collect"))
 
 
 def train(

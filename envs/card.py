@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
-from qrl.envs.layout import Layout
+from qrl.envs.world import World
 
 
 def visits(dataset: Dataset) -> NDArray[np.int64]:
@@ -19,14 +19,13 @@ def card(dataset: Dataset) -> dict[str, str]:
     """The lines of the card: name and text."""
     lengths = dataset.lengths
     quartiles = ", ".join(f"{value:g}" for value in np.percentile(lengths, (0, 25, 50, 75, 100)))
-    layout = dataset.layout
     lines = {
         "episodes": f"{dataset.num_episodes:,}",
         "transitions": f"{dataset.num_transitions:,}",
         **_ends(dataset),
         "episode length": f"mean {lengths.mean():.1f}; minimum, quartiles, maximum {quartiles}",
         **_coverage(dataset),
-        **({} if layout is None else _in_layout(dataset, layout)),
+        **({} if dataset.world is None else _in_world(dataset, dataset.world)),
         "source": dataset.header.source,
     }
     if dataset.header.collector is not None:
@@ -37,10 +36,10 @@ def card(dataset: Dataset) -> dict[str, str]:
 
 
 def _ends(dataset: Dataset) -> dict[str, str]:
-    """How episodes end. Only our own environment says when a goal counts as reached; other data has just flags."""
+    """How episodes end. Only a known world says when a goal counts as reached; other data has just flags."""
     with_goal = dataset.goals >= 0
     lines = {"goals": f"recorded for {with_goal.mean():.1%} of episodes" if with_goal.any() else "none recorded"}
-    if dataset.layout is not None and with_goal.any():
+    if dataset.world is not None and with_goal.any():
         at_goal = dataset.states == np.repeat(dataset.goals, dataset.lengths + 1)
         reached = np.logical_or.reduceat(at_goal, dataset.starts)
         lines["reached their goal"] = f"{reached[with_goal].mean():.1%} of episodes with a goal"
@@ -50,9 +49,9 @@ def _ends(dataset: Dataset) -> dict[str, str]:
 
 
 def _coverage(dataset: Dataset) -> dict[str, str]:
-    """Visited states and state-action pairs: of all, if the layout tells how many there are."""
+    """Visited states and state-action pairs: of all, if the world tells how many there are."""
     states, pairs = len(np.unique(dataset.states)), visits(dataset) > 0
-    if dataset.layout is None:
+    if dataset.world is None:
         return {
             "states": f"{states:,} distinct among {len(dataset.states):,} observations; number in the world unknown",
             "state-action pairs": f"{pairs.sum():,} distinct among {dataset.num_transitions:,} transitions",
@@ -63,13 +62,21 @@ def _coverage(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def _in_layout(dataset: Dataset, layout: Layout) -> dict[str, str]:
+def _in_world(dataset: Dataset, world: World) -> dict[str, str]:
     before, after = dataset.states[dataset.sources], dataset.states[dataset.sources + 1]
-    into_door = (layout.headings[after] >= 0) & (before != after)
-    connected = "strongly connected" if ground_truth(layout).strongly_connected else "with unreachable pairs of states"
-    return {
-        "door crossings": f"{into_door.mean():.2%} of steps enter a one-way door",
-        "blocked moves": f"{(before == after).mean():.2%} of steps",
-        "layout": f"{layout.name}: {layout.width}x{layout.height}, {len(layout.cells)} states, "
-        f"{len(layout.doors)} doors, {connected}",
-    }
+    connected = "strongly connected" if ground_truth(world).strongly_connected else "with unreachable pairs of states"
+    lines = {"blocked moves": f"{(before == after).mean():.2%} of steps"}
+    layout, stored = world.layout, dataset.header.world
+    if layout is not None:
+        into_door = (layout.headings[after] >= 0) & (before != after)
+        lines = {"door crossings": f"{into_door.mean():.2%} of steps enter a one-way door", **lines}
+    if dataset.layout is not None and layout is not None:
+        lines["layout"] = (
+            f"{layout.name}: {layout.width}x{layout.height}, {len(layout.cells)} states, "
+            f"{len(layout.doors)} doors, {connected}"
+        )
+    elif stored is not None:
+        params = ", ".join(f"{key}={value!r}" for key, value in stored.params.items())
+        kind = "deterministic" if world.deterministic else "stochastic"
+        lines["world"] = f"{stored.name} ({params}): {world.num_states:,} states, {kind}, {connected}"
+    return lines if not world.notices else {**lines, "notice": "; ".join(world.notices)}

@@ -1,33 +1,98 @@
 """The epsilon-greedy collector: simulates blocks of episodes on the transition table."""
 
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create_model, field_validator, model_validator
 from tqdm import tqdm
 
+from qrl.common.errors import RegistryError
 from qrl.common.settings import Settings
-from qrl.envs.dataset import Dataset, Spaces, TrajectoryHeader
+from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth, ground_truth
-from qrl.envs.layout import MOVES, OBSERVATION_DIM, load_layout
+from qrl.envs.header import Spaces, TrajectoryHeader, WorldHeader
+from qrl.envs.layout import load_layout
 from qrl.envs.registration import ENV_ID
+from qrl.envs.world import World
+from qrl.envs.worlds.registry import WorldSettings, find_world
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
+_WORLD = "registered world, instead of a layout: world=NAME world.KEY=VALUE; list-worlds shows them"
 
 
 class CollectorSettings(Settings):
+    """Data comes from a layout, or from a registered world with keys of its own."""
+
     CONFIGS = "data"
+    NAMED = ("world",)
 
     layout: str = Field("six-rooms", description="name of a built-in layout or path of a text file")
+    world: SerializeAsAny[WorldSettings] | None = Field(None, description=_WORLD)
     trajectories: int = Field(1000, ge=1, le=10_000_000, description="number of episodes")
     epsilon: float = Field(0.6, ge=0, le=1, description="probability of a random action; else along a shortest path")
     max_steps: int = Field(200, ge=1, le=10_000, description="maximum number of steps per episode")
     seed: int = Field(0, ge=0, lt=2**63, description="random seed; fewer trajectories are a prefix of more")
 
+    @field_validator("world", mode="wrap")
+    @classmethod
+    def _of_its_name(cls, value: Any, validate: ValidatorFunctionWrapHandler) -> WorldSettings | None:
+        values = {"name": value} if isinstance(value, str) else value
+        if isinstance(values, Mapping):
+            return _settings_of(values).model_validate(values)
+        checked: WorldSettings | None = validate(value)
+        return checked
+
+    @model_validator(mode="after")
+    def _one_world(self) -> Self:
+        default = type(self).model_fields["layout"].default
+        if self.world is not None and self.layout != default:
+            raise ValueError(f"layout and world both say where data comes from: remove layout={self.layout}")
+        return self
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> type[Self]:
+        """With the keys of the world that the values name."""
+        world = values.get("world")
+        named = {"name": world} if isinstance(world, str) else world
+        return _with_world(cls, _settings_of(named)) if isinstance(named, Mapping) else cls
+
+    @property
+    def world_name(self) -> str:
+        return Path(self.layout).stem if self.world is None else self.world.name
+
+
+def _settings_of(values: Mapping[str, Any]) -> type[WorldSettings]:
+    name = values.get("name")
+    if not isinstance(name, str):
+        raise RegistryError("world.name: name the world: world=NAME; list-worlds shows them")
+    return find_world(name).settings
+
+
+@cache
+def _with_world(cls: type[CollectorSettings], world: type[WorldSettings]) -> type[Any]:
+    """The settings with a field of exactly this type for the world."""
+    return create_model(cls.__name__, __base__=cls, world=(world, Field(world(), description=_WORLD)))
+
+
+def build_world(settings: CollectorSettings) -> tuple[World, dict[str, Any]]:
+    """The world that data is collected in, and what the header of the dataset says of it."""
+    if settings.world is None:
+        layout = load_layout(settings.layout)
+        return layout.world, {"env_id": ENV_ID, "layout": layout.text, "layout_name": layout.name}
+    resolved = settings.world.resolved()
+    world = find_world(resolved.name).build(resolved)
+    header = WorldHeader(name=resolved.name, params=resolved.params, hash=world.content_hash)
+    return world, {"world": header}
+
 
 def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
     """Simulate episodes. `progress` shows a progress bar if stderr is a terminal."""
-    layout = load_layout(settings.layout)
-    truth = ground_truth(layout)
+    world, origin = build_world(settings)
+    truth = ground_truth(world)
     truth.check_tasks()
     num_blocks = -(-settings.trajectories // BLOCK_EPISODES)
     total = num_blocks * BLOCK_EPISODES
@@ -38,7 +103,7 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
             bar.update(BLOCK_EPISODES)
     states, actions, lengths, goals, reached = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
     dataset = Dataset(
-        observations=layout.observations,
+        observations=world.observations,
         states=states,
         actions=actions,
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
@@ -47,10 +112,8 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         goals=goals.astype(np.int32),
         header=TrajectoryHeader(
             source="the epsilon-greedy collector",
-            spaces=Spaces(observation_dim=OBSERVATION_DIM, num_actions=len(MOVES)),
-            env_id=ENV_ID,
-            layout=layout.text,
-            layout_name=layout.name,
+            spaces=Spaces(observation_dim=world.observations.shape[1], num_actions=world.num_actions),
+            **origin,
             collector=settings.model_dump(include={"epsilon", "max_steps", "seed"}),
         ),
     )
@@ -62,18 +125,20 @@ def _simulate_block(truth: GroundTruth, settings: CollectorSettings, index: int)
     # Always a whole block, so that the first n episodes do not depend on how many follow.
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(index,)))
     state, goal = truth.sample_tasks(rng, BLOCK_EPISODES)
+    targets, column = np.unique(goal, return_inverse=True)
+    distances = truth.distances_to(targets)
     states = np.empty((settings.max_steps + 1, BLOCK_EPISODES), np.int32)
     actions = np.empty((settings.max_steps, BLOCK_EPISODES), np.int32)
     lengths = np.full(BLOCK_EPISODES, settings.max_steps)
     states[0] = state
     active = np.arange(BLOCK_EPISODES)
     for step in range(settings.max_steps):
-        greedy = truth.greedy(state[active], goal[active])
+        greedy = truth.greedy(state[active], column[active], distances)
         explore = rng.random(len(active)) < settings.epsilon
         # The argmax of random scores is uniform over the allowed actions.
         scores = rng.random(greedy.shape)
         action = np.where(greedy | explore[:, None], scores, -1).argmax(1)
-        state[active] = truth.transitions[state[active], action]
+        state[active] = truth.world.next_states(state[active], action, rng)
         actions[step, active] = action
         states[step + 1, active] = state[active]
         arrived = state[active] == goal[active]

@@ -6,34 +6,14 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
 
-from qrl.common.settings import Settings
-from qrl.common.versions import versions
 from qrl.envs import npz
 from qrl.envs.errors import DatasetError, LayoutError
-from qrl.envs.ground_truth import ground_truth
-from qrl.envs.layout import MOVES, Layout
+from qrl.envs.header import Spaces, TrajectoryHeader
+from qrl.envs.layout import Layout
 from qrl.envs.registration import ENV_ID
-
-
-class Spaces(Settings):
-    """Observation dimension and number of actions: declared, never inferred from the data."""
-
-    observation_dim: int = Field(ge=1)
-    num_actions: int = Field(ge=1)
-
-
-class TrajectoryHeader(Settings):
-    """Provenance of a dataset."""
-
-    source: str
-    spaces: Spaces
-    env_id: str | None = None
-    layout: str | None = None
-    layout_name: str | None = None
-    collector: dict[str, int | float] | None = None
-    versions: dict[str, str] = Field(default_factory=versions)
+from qrl.envs.world import World
+from qrl.envs.worlds.registry import find_world
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +74,24 @@ class Dataset(npz.Data):
         if self.header.layout is None:
             return None
         return Layout(self.header.layout, self.header.layout_name or "layout")
+
+    @cached_property
+    def world(self) -> World | None:
+        """The world that the data comes from, if it is known; a registered one is built again, and checked."""
+        if self.layout is not None:
+            return self.layout.world
+        stored = self.header.world
+        if stored is None:
+            return None
+        world = find_world(stored.name).rebuild(stored.params)
+        if world.content_hash != stored.hash:
+            raise DatasetError(
+                f"the world {stored.name} with the parameters in the header of the dataset is no longer the one that "
+                "the data comes from: it has other states, transitions or tasks; use the release of qrl or of the "
+                "plugin that collected it, or collect the data again"
+            )
+        self._check_against(world)
+        return world
 
     @cached_property
     def sources(self) -> NDArray[np.int64]:
@@ -246,15 +244,22 @@ class Dataset(npz.Data):
         except LayoutError as error:
             raise DatasetError(f"header key layout: {error}") from error
         assert layout is not None
-        if self.header.spaces.num_actions != len(MOVES) or not np.array_equal(self.observations, layout.observations):
-            raise DatasetError("observations or actions do not match the layout in the header")
+        self._check_against(layout.world)
+
+    def _check_against(self, world: World) -> None:
+        """Refuse observations, transitions and ends of episodes that the world does not have."""
+        kind = "world" if self.header.layout is None else "layout"
+        if self.header.spaces.num_actions != world.num_actions or not np.array_equal(
+            self.observations, world.observations
+        ):
+            raise DatasetError(f"observations or actions do not match the {kind} in the header")
         before, after = self.states[self.sources], self.states[self.sources + 1]
-        illegal = np.flatnonzero(ground_truth(layout).transitions[before, self.actions] != after)
+        illegal = np.flatnonzero(~world.possible(before, self.actions, after))
         if len(illegal):
             episode = int(np.searchsorted(self.offsets, illegal[0], "right")) - 1
             step = int(illegal[0] - self.offsets[episode])
             raise DatasetError(
-                f"states: {len(illegal):,} transitions are impossible in the layout, "
+                f"states: {len(illegal):,} transitions are impossible in the {kind}, "
                 f"the first in episode {episode}, step {step}"
             )
         off_goal = np.flatnonzero(self.terminated & (self.last_states != self.goals))

@@ -18,6 +18,7 @@ from qrl.common.files import read_text
 from qrl.common.names import unknown_name
 from qrl.common.text import clip
 from qrl.envs.errors import LayoutError
+from qrl.envs.world import World
 
 # Actions 0 to 3: up, right, down, left, as (dx, dy) with y pointing down.
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])
@@ -147,6 +148,28 @@ class Layout:
         table[:, :2] = 2 * self.cells / (self.width - 1, self.height - 1) - 1
         table[:, 2 : 2 + len(self.doors)] = (self.headings[self.doors] + 1) / len(MOVES)
         return table
+
+    @cached_property
+    def transitions(self) -> NDArray[np.int64]:
+        """(states, actions): the next state.
+
+        A move is blocked by a wall, and by a door in its origin or target cell that points against it.
+        """
+        states = np.arange(len(self.cells))
+        table = np.empty((len(states), len(MOVES)), np.int64)
+        for action, move in enumerate(MOVES):
+            x, y = (self.cells + move).T
+            target = self.state_ids[y, x]
+            against = self.headings == opposite(action)
+            blocked = (target < 0) | against | against[target]
+            table[:, action] = np.where(blocked, states, target)
+        return table
+
+    @cached_property
+    def world(self) -> World:
+        return World(
+            self.name, self.observations, self.transitions, self.starts, self.goals, cells=self.cells, layout=self
+        )
 
 
 def builtin_layouts() -> list[str]:

@@ -1,4 +1,4 @@
-"""Maps of a layout: walls, one-way doors, and one value per state."""
+"""Maps of a world: its cells, the walls and one-way doors of a layout, and one value per state."""
 
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,32 @@ from qrl.envs.card import visits
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import MOVES, Layout
+from qrl.envs.world import World
 
 _WALL = ListedColormap(["0.35"])
 
 
-def draw_map(ax: Axes, layout: Layout, values: NDArray[Any], **image: Any) -> AxesImage:
-    """Draw one value per state (NaN: white) with walls and doors; `image` is passed to imshow."""
-    grid = np.full(layout.grid.shape, np.nan)
-    grid[layout.cells[:, 1], layout.cells[:, 0]] = values
-    colors = ax.imshow(grid, **image)
-    ax.imshow(np.where(layout.state_ids < 0, 0.0, np.nan), cmap=_WALL)
+def draw_map(ax: Axes, world: World, values: NDArray[Any], **image: Any) -> AxesImage:
+    """Draw one value per state (NaN: white) with walls and doors; `image` is passed to imshow.
+
+    Of states that share a cell, the smallest value is shown.
+    """
+    x, y = world.cells.T
+    shape = (y.max() + 1, x.max() + 1) if world.layout is None else world.layout.grid.shape
+    grid = np.full(shape, np.inf)
+    np.fmin.at(grid, (y, x), values)
+    colors = ax.imshow(np.where(np.isinf(grid), np.nan, grid), **image)
+    walls = np.ones(shape)
+    walls[y, x] = np.nan
+    ax.imshow(walls, cmap=_WALL)
+    if world.layout is not None:
+        _draw_doors(ax, world.layout)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return colors
+
+
+def _draw_doors(ax: Axes, layout: Layout) -> None:
     for door in layout.doors:
         x, y = layout.cells[door]
         dx, dy = MOVES[layout.headings[door]] * 0.4
@@ -37,29 +53,26 @@ def draw_map(ax: Axes, layout: Layout, values: NDArray[Any], **image: Any) -> Ax
         # A white outline keeps the arrow readable on dark values.
         arrow["path_effects"] = [withStroke(linewidth=4, foreground="white")]
         ax.annotate("", xy=(x + dx, y + dy), xytext=(x - dx, y - dy), arrowprops=arrow)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    return colors
 
 
 def coverage_picture(dataset: Dataset, path: str | Path) -> None:
     """Draw two maps: number of steps taken in each state, and number of distinct actions taken there."""
-    layout = dataset.layout
-    if layout is None:
-        raise DatasetError("coverage cannot be drawn: the dataset has no layout that maps states to cells")
+    world = dataset.world
+    if world is None or world.cells is None:
+        raise DatasetError("coverage cannot be drawn: the dataset has no world that maps states to cells")
     counts = visits(dataset)
     steps, tried = counts.sum(1), (counts > 0).sum(1)
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    colors = draw_map(left, layout, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
+    colors = draw_map(left, world, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
     left.set_title("steps taken in each state (white: none)")
     figure.colorbar(colors, ax=left, shrink=0.8, format=FuncFormatter(lambda value, _: f"{value:,.0f}"))
     actions = counts.shape[1]
     shades = {"cmap": colormaps["viridis"].resampled(actions), "vmin": 0.5, "vmax": actions + 0.5}
-    colors = draw_map(right, layout, np.where(tried, tried, np.nan), **shades)
+    colors = draw_map(right, world, np.where(tried, tried, np.nan), **shades)
     right.set_title("distinct actions taken in each state (white: none)")
     figure.colorbar(colors, ax=right, shrink=0.8, ticks=range(1, actions + 1))
-    figure.suptitle(f"{layout.name}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
+    figure.suptitle(f"{world.name}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
     save_figure(figure, path)
 
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from qrl.agents.learners.registry import list_learners, register_learner
     from qrl.agents.runs.run import Run
     from qrl.agents.runs.settings import TrainSettings
+    from qrl.envs.world import World
+    from qrl.envs.worlds.registry import list_worlds, make_world, register_world
     from qrl.registry import list_q_models, make_q_model, register_head, register_q_model
     from qrl.spec import QModelSpec
 
@@ -17,17 +19,21 @@ __all__ = [
     "QModelSpec",
     "Run",
     "TrainSettings",
+    "World",
     "__version__",
     "collect",
     "evaluate",
     "list_learners",
     "list_q_models",
+    "list_worlds",
     "load",
     "make_q_model",
+    "make_world",
     "register_head",
     "register_learner",
     "register_metric",
     "register_q_model",
+    "register_world",
     "train",
 ]
 
@@ -37,6 +43,8 @@ _HOMES = {
     "qrl.agents.learners.registry": ("list_learners", "register_learner"),
     "qrl.agents.runs.run": ("Run",),
     "qrl.agents.runs.settings": ("TrainSettings",),
+    "qrl.envs.world": ("World",),
+    "qrl.envs.worlds.registry": ("list_worlds", "make_world", "register_world"),
     "qrl.registry": ("list_q_models", "make_q_model", "register_head", "register_q_model"),
     "qrl.spec": ("QModelSpec",),
 }

@@ -14,3 +14,13 @@ def check_learner(name: str, **settings: Any) -> None:
     from qrl.agents.learners.checks import check_learner
 
     check_learner(name, **settings)
+
+
+def check_world(name: str, **settings: Any) -> None:
+    """Raise a `ContractError` that says which point of the contract the world breaks.
+
+    `settings` are keys of the world. Some trajectories are collected in it.
+    """
+    from qrl.envs.worlds.checks import check_world
+
+    check_world(name, **settings)

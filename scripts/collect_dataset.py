@@ -1,8 +1,9 @@
-"""Collect trajectories in a one-way-doors world with an epsilon-greedy policy, or import a Minari dataset."""
+"""Collect trajectories in a layout or a registered world with an epsilon-greedy policy, or import a Minari dataset."""
 
+import sys
 from collections.abc import Sequence
 
-from qrl.common.commands import add_settings_arguments, command, new_parser
+from qrl.common.commands import add_plugin_argument, add_settings_arguments, command, new_parser
 
 
 @command
@@ -16,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("out", metavar="OUT.npz", help="file to write")
     parser.add_argument("--force", action="store_true", help="overwrite OUT.npz if it exists")
     parser.add_argument("--from-minari", metavar="ID", help="import this local Minari dataset instead of collecting")
-    add_settings_arguments(parser, CollectorSettings)
+    add_plugin_argument(parser, argv)
+    add_settings_arguments(parser, CollectorSettings, argv)
     args = parser.parse_intermixed_args(argv)
 
     out = check_output(args.out, ".npz", args.force)
@@ -28,5 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         dataset = from_minari(args.from_minari)
     else:
         raise ConfigError("--from-minari imports a dataset unchanged; remove --config and key=value")
+    for notice in dataset.world.notices if dataset.world is not None else ():
+        print(f"note: {notice}", file=sys.stderr)
     dataset.save(out)
     print(f"wrote {out}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")

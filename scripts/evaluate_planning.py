@@ -102,7 +102,7 @@ def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
     elif args.goal is not None:
         evaluator.goal_state(args.goal)
     if args.pictures is not None and evaluator.truth is None:
-        raise ConfigError("--pictures: there is nothing to draw, because the dataset has no layout; leave it out")
+        raise ConfigError("--pictures: there is nothing to draw, because the dataset has no world; leave it out")
 
 
 def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: "Evaluation") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qrl.common.commands import command, new_parser
+from qrl.common.commands import add_plugin_argument, command, new_parser
 
 
 @command
@@ -12,6 +12,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--picture", metavar="OUT.png", help="draw a map of the states and actions in the data")
     parser.add_argument("--force", action="store_true", help="overwrite OUT.png if it exists")
     parser.add_argument("--to-minari", metavar="ID", help="export to a local Minari dataset with this id")
+    add_plugin_argument(parser, argv)
     args = parser.parse_args(argv)
 
     # Imported here, so that --help is fast and an interrupt during slow imports is handled.
@@ -27,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         check_export(args.to_minari)
     dataset = Dataset.load(args.file)
-    if picture is not None and dataset.layout is None:
-        raise DatasetError(f"{args.file} has no layout, so there is no map to draw; remove --picture")
+    if picture is not None and (dataset.world is None or dataset.world.cells is None):
+        raise DatasetError(f"{args.file} has no map to draw: its states have no cells; remove --picture")
 
     for name, text in {"file": f"{args.file} (valid)", **card(dataset)}.items():
         print(f"{name:<20} {text}")

@@ -51,6 +51,21 @@ def test_its_learner_is_listed_with_its_origin(installed: Path) -> None:
     assert "\n  learner.quantile " in described
 
 
+def test_its_world_is_listed_collected_and_evaluated(installed: Path) -> None:
+    def script(name: str, *arguments: str) -> str:
+        program = f"import sys; from qrl.scripts.{name} import main; sys.exit(main({list(arguments)!r}))"
+        return run_in(installed, sys.executable, "-c", program).stdout
+
+    (line,) = (line for line in script("list_worlds").splitlines() if line.startswith("spiral"))
+    assert line.endswith("qrl-example-plugin 0.1.0 (qrl_spiral)")
+    assert "\n  world.circles " in script("list_worlds", "spiral")
+    script("collect_dataset", "s.npz", "world=spiral", "world.places=5", "trajectories=50")
+    arguments = ["--reference", "oracle", "--dataset", "s.npz", "--json", "s.json", "--pictures", "pictures"]
+    script("evaluate_planning", *arguments)
+    assert json.loads((installed / "s.json").read_text())["success_rate"] == 1
+    assert (installed / "pictures" / "distance-map.png").exists()
+
+
 def test_it_is_built_by_name(installed: Path) -> None:
     program = (
         "from qrl import QModelSpec, make_q_model, list_q_models\n"
@@ -76,7 +91,7 @@ def test_both_train_from_the_command_and_can_be_resumed(installed: Path) -> None
 
 def test_its_own_tests_pass(installed: Path) -> None:
     out = run_in(installed, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source").stdout
-    assert "9 passed" in out
+    assert "13 passed" in out
 
 
 def test_it_works_as_a_module_without_installation(installed: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def measure_axioms(agent: Agent, steps: Steps | None, dataset: Dataset, truth: G
     excess = torch.cat(excesses)
     chosen = np.ix_(states, states)
     estimates = agent.all_steps_to_goal(dataset.observations[states]) if steps is None else steps[chosen]
-    exact = None if truth is None else truth.distances[chosen]
+    exact = None if truth is None else truth.distances_to(states)[states]
     return Axioms(
         triangle_violations=float((excess > TOLERANCE).float().mean()),
         triangle_excess=max(0.0, float(excess.max())),

@@ -12,28 +12,28 @@ from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import (
     MAX_STEPS,
+    GreedyPolicy,
     Policy,
     RandomPolicy,
     Steps,
     TablePolicy,
     WalkingPolicy,
-    exhaustive_tasks,
+    follow,
 )
-from qrl.agents.planning.references import empirical_steps, oracle_steps
+from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
 from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError, WorldError
-from qrl.envs.ground_truth import ground_truth
+from qrl.envs.ground_truth import MAX_TABLE, ground_truth
 from qrl.envs.registration import ENV_ID
 from qrl.errors import ShapeError
 
 GridCell = tuple[int, int]  # (x, y)
 
 EPISODES = 50  # the paper's number of sampled tasks
-MAX_TABLE = 4000  # distinct states up to which all their pairs are tabulated: 256 MB for four actions
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Subject:
 class Evaluator:
     """The tasks and the ground truth of one evaluation.
 
-    dataset: gives the states and, with its layout, the ground truth and the world.
-    protocol: "paper" steps `episodes` sampled tasks in the environment; "exhaustive" walks every start with every
-    goal on the transition table. By default exhaustive where the layout is known, else paper.
+    dataset: gives the states and, with its world, the ground truth.
+    protocol: "paper" steps `episodes` sampled tasks, in the environment if the world has one; "exhaustive" walks every
+    start with every goal on the transition table. By default exhaustive where the world is known, else paper.
     env: an environment of your own to plan in, with goals and Discrete actions, by the paper's protocol.
     """
 
@@ -69,7 +69,7 @@ class Evaluator:
         self.env = env
         self.max_steps = max_steps
         self.tabulated = len(dataset.observations) <= MAX_TABLE
-        self.truth = None if dataset.layout is None else ground_truth(dataset.layout)
+        self.truth = None if dataset.world is None else ground_truth(dataset.world)
         self.protocol = self._choose(protocol)
         if episodes is not None and self.protocol != "paper":
             raise ConfigError("episodes: a number of sampled tasks needs the paper's protocol")
@@ -84,20 +84,18 @@ class Evaluator:
             self.truth.check_tasks()
             rng = np.random.default_rng(derived_seed(seed, "tasks"))
             sampled = self.protocol == "paper"
-            self.starts, self.goals = (
-                self.truth.sample_tasks(rng, self.episodes) if sampled else exhaustive_tasks(self.truth)
-            )
+            self.starts, self.goals = self.truth.sample_tasks(rng, self.episodes) if sampled else self.truth.all_tasks()
 
     def _choose(self, protocol: ProtocolName | None) -> ProtocolName | None:
         if protocol not in (None, "paper", "exhaustive"):
             raise ConfigError(unknown_name("protocol", protocol, ["paper", "exhaustive"]))
         if self.env is not None:
             if protocol == "exhaustive":
-                raise ConfigError("the exhaustive protocol walks a layout, not an environment: use the paper's")
+                raise ConfigError("the exhaustive protocol walks a world, not an environment: use the paper's")
             return "paper"
         if self.truth is None:
             if protocol is not None:
-                raise WorldError(f"the {protocol} protocol needs a world: without a layout, name an environment")
+                raise WorldError(f"the {protocol} protocol needs a world: the dataset has none, name an environment")
             return None
         if protocol == "exhaustive" and not self.tabulated:
             raise ConfigError(f"the exhaustive protocol needs at most {MAX_TABLE:,} states: use the paper's")
@@ -108,15 +106,23 @@ class Evaluator:
         """What a reader of the results should know; complete once something has been scored."""
         notices = []
         if self.truth is None:
-            notices.append("the dataset has no layout: nothing is compared with exact distances")
+            notices.append("the dataset has no world: nothing is compared with exact distances")
         elif self.env is not None:
-            notices.append("distances are compared with those of the dataset's layout, not of the environment")
+            notices.append("distances are compared with those of the dataset's world, not of the environment")
         if self.protocol is None:
             notices.append("there is no world to plan in; evaluate-planning --env plans in an environment of yours")
         if not self.tabulated:
             notices.append(f"more than {MAX_TABLE:,} distinct states: not all pairs are evaluated")
         if self._cut_at < self.max_steps:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
+        if self.truth is not None:
+            notices += self.truth.world.notices
+        if self.truth is not None and not self.truth.world.deterministic:
+            gamma = self.truth.world.discount
+            notices.append(
+                f"the world is stochastic: distances are log_gamma E[gamma^T] with gamma {gamma}, success rates of the "
+                "exhaustive protocol are exact probabilities, and the empirical graph takes lucky outcomes for certain"
+            )
         return notices
 
     # What is scored
@@ -129,9 +135,9 @@ class Evaluator:
                 f"the agent takes {agent.observation_dim}-dimensional observations and has {num_actions} actions, "
                 f"but the dataset has {spaces.observation_dim} and {spaces.num_actions}"
             )
-        if not self.tabulated:
-            return Subject(name, agent, None, agent)
         observations = self.dataset.observations
+        if not self.tabulated:
+            return Subject(name, agent if self.truth is None else agent.policy_on(observations), None, agent)
         costs = agent.all_costs(observations)
         steps = costs if agent.learns == "distances" else None
         return Subject(name, TablePolicy.greedy(costs, observations, self.seed, fallback=agent), steps, agent)
@@ -148,6 +154,8 @@ class Evaluator:
             raise DatasetError(reason)
         if name == "oracle":
             assert self.truth is not None
+            if not self.tabulated:
+                return Subject(name, lazy_oracle(self.truth, self.goals, self.seed))
             steps = oracle_steps(self.truth)
         else:
             steps = empirical_steps(self.dataset)
@@ -161,8 +169,8 @@ class Evaluator:
     def _impossible(self, reference: str) -> str | None:
         """Why a reference cannot be scored here."""
         if reference == "oracle" and (self.truth is None or self.env is not None):
-            return "the oracle needs the layout of the world that is planned in"
-        if reference != "random" and not self.tabulated:
+            return "the oracle needs to know the world that is planned in"
+        if reference == "empirical-graph" and not self.tabulated:
             return f"the {reference} needs at most {MAX_TABLE:,} distinct states"
         return None
 
@@ -181,7 +189,7 @@ class Evaluator:
             seed=derived_seed(self.seed, "axioms"),
             max_steps=self.max_steps,
         )
-        ranges = [] if self.truth is None else distance_ranges(self.truth)
+        ranges = self._ranges(tasks)
         estimates = measurements.reachable
         compared = [] if estimates is None else [(ends, estimates.between(*ends)) for ends in ranges]
         sampled = tasks is not None and self.protocol == "paper"
@@ -221,38 +229,54 @@ class Evaluator:
             return Tasks.of(outcome(episodes))
         if self.truth is None:
             return None
-        exact = self.truth.distances[self.starts, self.goals]
-        if self.protocol == "paper":
+        exact = self.truth.between(self.starts, self.goals)
+        if self.protocol == "paper" and self._in_env:
             played = play_tasks(self.truth.layout, policy, self.starts, self.goals, self.max_steps)
             return Tasks.of(outcome(played), exact)
+        assert isinstance(policy, GreedyPolicy | RandomPolicy)
+        if self.protocol == "paper":
+            return Tasks.of(policy.walk(self.truth, self.starts, self.goals, self.max_steps), exact)
         assert isinstance(policy, WalkingPolicy)
-        return Tasks.of(policy.walk(self.truth, self.starts, self.goals, self.max_steps), exact)
+        return Tasks.of(follow(policy, self.truth, self.starts, self.goals, self.max_steps), exact)
+
+    @property
+    def _in_env(self) -> bool:
+        """Whether sampled tasks are stepped in an environment, not on the transition table."""
+        return self.env is not None or (self.truth is not None and self.truth.world.has_env)
+
+    def _ranges(self, tasks: Tasks | None) -> list[Range]:
+        if self.truth is None:
+            return []
+        if self.tabulated:
+            return distance_ranges(self.truth.distances)
+        return [] if tasks is None or tasks.exact is None else distance_ranges(tasks.exact)
 
     # One task, to be looked at
 
     def goal_state(self, goal: GridCell | None = None) -> int:
         """The state of a goal cell; by default the goal with the median mean distance from all states."""
         if self.truth is None:
-            raise WorldError("a goal cell needs a layout, and the dataset has none")
+            raise WorldError("a goal cell needs a world, and the dataset has none")
         if goal is not None:
-            return self.truth.layout.state_at(*goal)
-        goals = self.truth.layout.goals
-        distances = self.truth.distances[:, goals]
+            return self.truth.world.state_at(*goal)
+        goals = self.truth.world.goals
+        distances = self.truth.distances_to(goals)
         mean = np.where(np.isfinite(distances), distances, 0).sum(0) / np.isfinite(distances).sum(0)
         return int(goals[np.argsort(mean, kind="stable")[len(mean) // 2]])
 
     def task(self, start: GridCell | None = None, goal: GridCell | None = None) -> tuple[int, int]:
-        """The states of a task in the layout; by default the start is the one farthest from the goal."""
+        """The states of a task in the world; by default the start is the one farthest from the goal."""
         target = self.goal_state(goal)
         assert self.truth is not None
-        layout = self.truth.layout
+        world = self.truth.world
         if start is None:
-            distances = self.truth.distances[layout.starts, target]
-            state = int(layout.starts[np.where(np.isfinite(distances), distances, -1).argmax()])
+            distances = self.truth.distances_to(np.array([target]))[world.starts, 0]
+            state = int(world.starts[np.where(np.isfinite(distances), distances, -1).argmax()])
         else:
-            state = layout.state_at(*start)
+            state = world.state_at(*start)
         if state == target:
-            raise WorldError(f"start and goal are both the cell {tuple(layout.cells[state].tolist())}; choose another")
+            place = f"state {state}" if world.cells is None else f"cell {tuple(world.cells[state].tolist())}"
+            raise WorldError(f"start and goal are both the {place}; choose another")
         return state, target
 
     def check_play(self, start: GridCell | None = None, goal: GridCell | None = None) -> None:
@@ -264,6 +288,8 @@ class Evaluator:
                 raise WorldError("the environment renders no frames: make it with render_mode='rgb_array'")
         elif self.truth is None:
             raise WorldError("there is no world to show; evaluate-planning --env plans in an environment of yours")
+        elif not self._in_env:
+            raise WorldError(f"{self.truth.world.name} has no environment that renders frames: leave out the GIF")
         else:
             self.task(start, goal)
 
@@ -282,7 +308,7 @@ class Evaluator:
 
 def _value(metric: Metric, part: object) -> Value:
     value = metric.compute(part)
-    return value if value is None or metric.digits else int(value)  # digits 0: a count
+    return value if value is None or metric.digits else round(value)  # digits 0: a count
 
 
 def _row(ends: Range, metrics: list[Metric], part: object) -> DistanceRow:

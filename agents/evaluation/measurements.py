@@ -1,5 +1,6 @@
 """What the metrics are computed from: tasks that were planned, estimates beside exact distances, and axioms."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,21 +11,21 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.axioms import Axioms, measure_axioms
 from qrl.agents.planning.agent import Agent
-from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, exhaustive_tasks
+from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, follow
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
 
 Mask = NDArray[np.bool_]
-Range = tuple[int, int]  # of exact distances, both ends included
+Range = tuple[int, int]  # of exact distances, both ends included; (0, 4) ends just below 5 where they are no integers
 
 
 @dataclass(frozen=True)
 class Tasks:
     """Outcomes of tasks, each field (tasks,); exact: their exact distances, where known."""
 
-    success: Mask
-    steps: NDArray[np.int64]
+    success: NDArray[Any]  # or its probability
+    steps: NDArray[Any]
     cause: NDArray[np.str_]
     exact: NDArray[np.float32] | None = None
 
@@ -42,7 +43,7 @@ class Tasks:
     def between(self, low: int, high: int) -> "Tasks":
         """Those whose exact distance lies in a range."""
         assert self.exact is not None
-        return self.select((low <= self.exact) & (self.exact <= high))
+        return self.select((low <= self.exact) & (self.exact < high + 1))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Estimates:
 
     def between(self, low: int, high: int) -> "Estimates":
         """Those whose exact steps lie in a range."""
-        chosen = (low <= self.exact) & (self.exact <= high)
+        chosen = (low <= self.exact) & (self.exact < high + 1)
         return Estimates(self.estimate[chosen], self.exact[chosen], self.longest)
 
 
@@ -111,8 +112,9 @@ class Measurements:
     def unreachable_tasks(self) -> int | None:
         if self.truth is None or self.policy is None:
             return None
-        layout = self.truth.layout
-        return len(layout.starts) * len(layout.goals) - len(exhaustive_tasks(self.truth)[0])
+        world = self.truth.world
+        pairs = len(world.starts) * len(world.goals) - len(np.intersect1d(world.starts, world.goals))
+        return pairs - len(self.truth.all_tasks()[0])
 
     @cached_property
     def all_pairs(self) -> Tasks | None:
@@ -120,7 +122,7 @@ class Measurements:
         if self.truth is None or self.policy is None:
             return None
         starts, goals = np.nonzero(reachable_pairs(self.truth))
-        outcome = self.policy.walk(self.truth, starts, goals, self.max_steps)
+        outcome = follow(self.policy, self.truth, starts, goals, self.max_steps)
         return Tasks.of(outcome, self.truth.distances[starts, goals])
 
     @cached_property
@@ -206,8 +208,8 @@ def seen_goals(dataset: Dataset) -> Mask:
     return seen
 
 
-def distance_ranges(truth: GroundTruth) -> list[Range]:
-    """At most ten ranges of exact distances, from 0 to the longest."""
-    longest = int(truth.distances[np.isfinite(truth.distances)].max())
+def distance_ranges(distances: NDArray[np.float32]) -> list[Range]:
+    """At most ten ranges of exact distances, from 0 to the longest finite one."""
+    longest = math.ceil(distances[np.isfinite(distances)].max())
     width = longest // 10 + 1
     return [(low, low + width - 1) for low in range(0, longest + 1, width)]

@@ -58,13 +58,13 @@ def _mean(values: "np.ndarray[Any, Any]") -> Value:
 
 
 def _excess_steps(tasks: "Tasks") -> Value:
-    return None if tasks.exact is None else _mean((tasks.steps - tasks.exact)[tasks.success])
+    return None if tasks.exact is None else _mean((tasks.steps - tasks.exact)[tasks.success > 0])
 
 
 def _spl(tasks: "Tasks") -> Value:
     if tasks.exact is None:
         return None
-    return _mean(np.where(tasks.success, tasks.exact / np.maximum(tasks.steps, tasks.exact), 0))
+    return _mean(np.where(tasks.success > 0, tasks.exact / np.maximum(tasks.steps, tasks.exact), 0))
 
 
 def _spearman(pairs: "Estimates") -> Value:
@@ -86,7 +86,7 @@ def _ratio_cv(pairs: "Estimates") -> Value:
 
 
 def _failed(cause: str) -> Callable[["Tasks"], Value]:
-    return _of_tasks(lambda tasks: (tasks.cause == cause).sum())
+    return _of_tasks(lambda tasks: ((tasks.cause == cause) * (1.0 - tasks.success)).sum())
 
 
 TASKS = [  # of a set of tasks: `Tasks`
@@ -97,7 +97,7 @@ TASKS = [  # of a set of tasks: `Tasks`
            _spl, 3, True),
     Metric("excess_steps", "excess steps of successes", "steps beyond the exact distance, mean over successes",
            _excess_steps, 2, False),
-    Metric("tasks", "tasks", "number of tasks; in a layout, all have reachable goals",
+    Metric("tasks", "tasks", "number of tasks; in a known world, all have reachable goals",
            _of_tasks(len), 0, by_distance=True),
     Metric("failures.blocked", "  failed: blocked", "tasks that push against a wall or door forever",
            _failed("blocked"), 0, False),
@@ -221,7 +221,7 @@ METRICS = [
     Metric("axioms.identity_error", "identity error", "mean |d(x,x)|; for goals that are states, mean |d((s,a),s')|",
            _axiom("identity_error"), 3, False, "identity_error"),
     Metric("axioms.asymmetry", "asymmetry, learned",
-           "mean |d(s,g) - d(g,s)| by the best actions; in a layout, of states that reach each other",
+           "mean |d(s,g) - d(g,s)| by the best actions; in a known world, of states that reach each other",
            _axiom("asymmetry"), 2, None, "asymmetry"),
     Metric("axioms.true_asymmetry", "asymmetry, exact", "the same of the exact distances",
            _axiom("true_asymmetry"), 2),

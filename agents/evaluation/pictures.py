@@ -1,5 +1,6 @@
 """Pictures of an evaluation: distance maps with greedy arrows, estimates against exact steps, success by distance."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,10 @@ def evaluation_pictures(
     paths = []
     truth = evaluator.truth
     if truth is not None and subject.steps is not None:
-        paths = [distance_map, estimates]
-        distance_maps(subject, truth, evaluator.goal_state(goal), distance_map)
+        if truth.world.cells is not None:
+            paths.append(distance_map)
+            distance_maps(subject, truth, evaluator.goal_state(goal), distance_map)
+        paths.append(estimates)
         estimates_picture(subject, truth, evaluator.dataset, estimates)
     if evaluation.results.success_by_distance:
         paths.append(success)
@@ -61,43 +64,47 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     scale: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": exact[finite].max()}
     difference = np.where(finite & np.isfinite(learned), learned - shown, np.nan)
     extreme = max(1.0, float(np.nanmax(np.abs(difference))))
-    optimal = TablePolicy.greedy(oracle_steps(truth), truth.layout.observations, seed=0)
+    optimal = TablePolicy.greedy(oracle_steps(truth), truth.world.observations, seed=0)
     figure = Figure(figsize=(13.5, 5.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    drawn = draw_map(left, truth.layout, np.where(np.isfinite(learned), learned, np.nan), **scale)
+    drawn = draw_map(left, truth.world, np.where(np.isfinite(learned), learned, np.nan), **scale)
     lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
     reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
     source = "learned" if subject.agent is not None else "estimated"
     left.set_title(f"{source}: {reached}")
     figure.colorbar(drawn, ax=left, shrink=0.75, label="steps to the goal")
-    drawn = draw_map(middle, truth.layout, shown, **scale)
+    drawn = draw_map(middle, truth.world, shown, **scale)
     _draw_policy(middle, truth, optimal.table[:, goal], goal, finite)
     middle.set_title("exact" + ("" if finite.all() else " (white: unreachable)"))
     figure.colorbar(drawn, ax=middle, shrink=0.75, label="steps to the goal")
-    drawn = draw_map(right, truth.layout, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
+    drawn = draw_map(right, truth.world, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
     _draw_goal(right, truth, goal)
     right.set_title(f"{source} - exact (mean {np.nanmean(difference):+.1f} steps)")
     figure.colorbar(drawn, ax=right, shrink=0.75, label="red: overestimated, blue: underestimated")
-    x, y = truth.layout.cells[goal]
-    figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.layout.name}")
+    x, y = truth.world.cells[goal]
+    figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.world.name}")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
     save_figure(figure, path)
 
 
 def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Draw an action for every state; returns the states from which the goal is never reached."""
+    lost = ~truth.reaching(actions, goal)
+    _draw_goal(ax, truth, goal)
+    layout = truth.world.layout
+    if layout is None or not truth.world.deterministic:  # otherwise an action is not a move to a cell
+        return lost
     states = np.arange(len(actions))
     following = truth.transitions[states, actions]
     following[goal] = goal
     end = states
     for _ in states:  # long enough to be in a loop, or at the goal
         end = following[end]
-    lost: NDArray[np.bool_] = end != goal
     loops = np.isin(states, end[lost])
-    x, y = truth.layout.cells.T
+    x, y = layout.cells.T
     move = MOVES[actions] * 0.62
     # The arrow of the door itself already shows where it leads.
-    through_door = actions == truth.layout.headings
+    through_door = actions == layout.headings
     moving = drawn & (states != goal) & (following != states) & ~(through_door & ~lost)
     for chosen, color, width in (
         (moving & ~lost, "white", 0.09),
@@ -112,12 +119,11 @@ def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: N
     stopped = drawn & (states != goal) & (following == states)
     side = move[stopped] * 0.6
     ax.plot(x[stopped] + side[:, 0], y[stopped] + side[:, 1], "X", color=_LOST, ms=6, mec="black", mew=0.4, zorder=3)
-    _draw_goal(ax, truth, goal)
     return lost
 
 
 def _draw_goal(ax: Axes, truth: GroundTruth, goal: int) -> None:
-    ax.plot(*truth.layout.cells[goal], "*", color="gold", ms=17, mec="black", mew=1, zorder=4)
+    ax.plot(*truth.world.cells[goal], "*", color="gold", ms=17, mec="black", mew=1, zorder=4)
 
 
 def _legend() -> list[Line2D]:
@@ -154,14 +160,15 @@ def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, pa
 
 
 def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
-    longest = int(exact.max()) if len(exact) else 1
+    longest = math.ceil(exact.max()) if len(exact) else 1
     bins = (np.arange(longest + 2) - 0.5, np.linspace(-1, top, 120))
     estimate = np.clip(estimate, -1, top)  # beyond the picture: drawn on its edge
     if len(exact):
         *_, image = ax.hist2d(exact, estimate, bins=bins, norm=LogNorm(), cmap="Blues")
         ax.figure.colorbar(image, ax=ax, label="pairs")
-        values = np.unique(exact)
-        quantiles = [np.quantile(estimate[exact == value], (0.1, 0.5, 0.9)) for value in values]
+        rounded = np.rint(exact)  # no change where distances are numbers of steps
+        values = np.unique(rounded)
+        quantiles = [np.quantile(estimate[rounded == value], (0.1, 0.5, 0.9)) for value in values]
         low, middle, high = np.transpose(quantiles)
         ax.plot(values, middle, color="#d95f02", lw=2, label="median")
         ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")

@@ -41,7 +41,7 @@ def write_report(
 ) -> None:
     """`subjects`: of the `agents`, in that order; `results`: theirs, then those of the references.
 
-    Without a layout there are no maps and no tasks to show: the page then has tables and learning curves.
+    Without a world there are no maps and no tasks to show: the page then has tables and learning curves.
     explorer: the page of explore-agents to link to.
     """
     truth = evaluator.truth
@@ -51,7 +51,7 @@ def write_report(
         folder = Path(name)
         page = render(
             "report.html",
-            title=f"Planning in {truth.layout.name}" if truth is not None else "Learned distances",
+            title=f"Planning in {truth.world.name}" if truth is not None else "Learned distances",
             takeaway=takeaway(results, len(agents)),
             explorer=link,
             notices=notices,
@@ -112,29 +112,35 @@ def _run(folder: Path, trained: TrainedAgent, explorer: str | None) -> Values:
 def _planning(
     folder: Path, evaluator: Evaluator, truth: GroundTruth, subject: Subject, result: Results, goal: GridCell | None
 ) -> Values:
-    """The pictures and the table of one agent in a layout."""
+    """The pictures and the table of one agent: maps in a world with cells, an episode in one with an environment."""
     start_state, goal_state = evaluator.task(None, goal)
     pictures = []
     if subject.steps is not None:
-        distance_maps(subject, truth, goal_state, folder / "map.png")
+        if truth.world.cells is not None:
+            distance_maps(subject, truth, goal_state, folder / "map.png")
+            pictures.append(_picture(folder / "map.png", _MAP))
         estimates_picture(subject, truth, evaluator.dataset, folder / "estimates.png")
-        pictures = [_picture(folder / "map.png", _MAP), _picture(folder / "estimates.png", _ESTIMATES)]
-    episode = evaluator.play(subject.policy, goal=goal)
-    save_gif(episode, folder / "task.gif")
-    end = "reached the goal" if episode.success else f"failed ({episode.cause})"
-    exact = truth.distances[start_state, goal_state]
-    task = f"with a shortest path of {exact:.0f} steps" if np.isfinite(exact) else "with an unreachable goal"
-    return {
+        pictures.append(_picture(folder / "estimates.png", _ESTIMATES))
+    values: Values = {
         "pictures": pictures,
         "by_distance": rows_by_distance(result),
         "columns": {metric.title: metric.help for metric in (*TASKS, *ERRORS) if metric.by_distance},
+    }
+    if not truth.world.has_env:
+        return values
+    episode = evaluator.play(subject.policy, goal=goal)
+    save_gif(episode, folder / "task.gif")
+    end = "reached the goal" if episode.success else f"failed ({episode.cause})"
+    exact = truth.between(np.array([start_state]), np.array([goal_state]))[0]
+    task = f"with a shortest path of {exact:.0f} steps" if np.isfinite(exact) else "with an unreachable goal"
+    return values | {
         "task": _picture(folder / "task.gif", f"A task {task}: {end} after {len(episode.actions)} steps."),
     }
 
 
 def _data(folder: Path, evaluator: Evaluator) -> Values:
     dataset, coverage = evaluator.dataset, None
-    if evaluator.truth is not None:
+    if evaluator.truth is not None and evaluator.truth.world.cells is not None:
         coverage_picture(dataset, folder / "coverage.png")
         caption = "Coverage of the world by the data. Framed arrows are one-way doors."
         coverage = _picture(folder / "coverage.png", caption)

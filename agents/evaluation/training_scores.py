@@ -1,28 +1,60 @@
 """What is measured against the ground truth during training."""
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from qrl.agents.evaluation.measurements import Measurements, Tasks
 from qrl.agents.evaluation.metrics import METRICS, columns
 from qrl.agents.learners.settings import Learns
-from qrl.agents.planning.planner import TablePolicy, all_steps_to_goal, exhaustive_tasks
+from qrl.agents.planning.planner import Ids, LazyPolicy, RandomPolicy, Steps, TablePolicy, all_steps_to_goal, follow
+from qrl.common.seeds import derived_seed
 from qrl.envs.dataset import Dataset
-from qrl.envs.ground_truth import ground_truth
+from qrl.envs.ground_truth import MAX_TABLE, GroundTruth, ground_truth
 from qrl.q_models.base import QModel
+
+SAMPLED_TASKS = 100  # in worlds too large to plan all of them
 
 
 def score_planning(
     model: QModel, observations: Tensor, dataset: Dataset, seed: int, learns: Learns = "distances"
 ) -> dict[str, float]:
-    """The metrics worth their time during training, by column; none without a layout."""
-    if dataset.layout is None:
+    """The metrics worth their time during training, by column; none without a world."""
+    if dataset.world is None:
         return {}
-    truth = ground_truth(dataset.layout)
-    steps = all_steps_to_goal(model, observations)
-    starts, goals = exhaustive_tasks(truth)
-    policy = TablePolicy.greedy(steps, truth.layout.observations, seed)
-    tasks = Tasks.of(policy.walk(truth, starts, goals), truth.distances[starts, goals])
-    estimates = steps if learns == "distances" else None
-    measurements = Measurements(tasks=tasks, dataset=dataset, truth=truth, policy=policy, steps=estimates)
+    truth = ground_truth(dataset.world)
+    measure = _all_tasks if len(dataset.observations) <= MAX_TABLE else _sampled_tasks
+    measurements = measure(model, observations, dataset, truth, seed, learns)
     scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
     return {name: value for name, value in scores.items() if value is not None}
+
+
+def _all_tasks(
+    model: QModel, observations: Tensor, dataset: Dataset, truth: GroundTruth, seed: int, learns: Learns
+) -> Measurements:
+    steps = all_steps_to_goal(model, observations)
+    starts, goals = truth.all_tasks()
+    policy = TablePolicy.greedy(steps, truth.world.observations, seed)
+    tasks = Tasks.of(follow(policy, truth, starts, goals), truth.distances[starts, goals])
+    estimates = steps if learns == "distances" else None
+    return Measurements(tasks=tasks, dataset=dataset, truth=truth, policy=policy, steps=estimates)
+
+
+def _sampled_tasks(
+    model: QModel, observations: Tensor, dataset: Dataset, truth: GroundTruth, seed: int, learns: Learns
+) -> Measurements:
+    """Tasks of a large world; distances between all states are never computed."""
+
+    def steps(states: Ids, goals: Ids) -> Steps:
+        rows, targets = (model.encode(observations[torch.from_numpy(ids)]) for ids in (states, goals))
+        remaining: Steps = model.steps_to_goal(rows, targets).cpu().numpy()
+        return remaining
+
+    starts, goals = truth.sample_tasks(np.random.default_rng(derived_seed(seed, "tasks")), SAMPLED_TASKS)
+    policy = LazyPolicy(steps, truth.world.observations, seed, RandomPolicy(truth.world.num_actions, seed))
+    was_training = model.training
+    with torch.no_grad():
+        model.eval()
+        outcome = policy.walk(truth, starts, goals)
+        model.train(was_training)
+    return Measurements(tasks=Tasks.of(outcome, truth.between(starts, goals)), dataset=dataset)

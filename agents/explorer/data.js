@@ -80,6 +80,15 @@ class World {
     return this.transitions[state * this.numActions + action];
   }
 
+  /** The direction (dx, dy) of an action: a move of its own, or towards the cell that it leads to. */
+  direction(state, action) {
+    if (this.drawing.moves) return this.drawing.moves[action];
+    const [x, y] = this.cell(state);
+    const [u, v] = this.cell(this.next(state, action));
+    const length = Math.hypot(u - x, v - y) || 1;
+    return [(u - x) / length, (v - y) / length];
+  }
+
   stateAt(x, y) {
     return this.stateAtCell.get(`${x},${y}`) ?? -1;
   }

@@ -94,8 +94,9 @@ export function walkSentence(page, snapshot, path) {
 }
 
 function obstacle(world, state, action) {
+  if (!world.drawing.moves) return "the world";
   const [x, y] = world.cell(state);
-  const [dx, dy] = world.drawing.moves[action];
+  const [dx, dy] = world.direction(state, action);
   return world.stateAt(x + dx, y + dy) < 0 ? "a wall" : "a one-way door";
 }
 

@@ -71,13 +71,12 @@ export class MapView {
   /** On top of all colours: symbols may reach into neighbouring cells. */
   paintSymbols(context, { fates, direction, action }) {
     const { world, size } = this;
-    const { moves } = world.drawing;
     const limited = world.goals.length < world.states;
     for (let state = 0; state < world.states; state++) {
       const put = (key, draw) => stamp(context, ...world.cell(state), size, key, draw);
       const door = world.doors.get(state);
       const fate = fates ? fates[state] : REACHES.none;
-      if (door !== undefined) put(`door ${door}`, (drawing) => drawDoor(drawing, moves[door]));
+      if (door !== undefined) put(`door ${door}`, (drawing) => drawDoor(drawing, world.direction(state, door)));
       if (limited && world.goalIndex[state] >= 0) put("stored", (drawing) => dot(drawing, 0.09, "#ffffff", 0.08));
       if (fate === REACHES.none) continue;
       if (direction === "from") {
@@ -87,7 +86,9 @@ export class MapView {
       const taken = action(state);
       const good = fate === REACHES.optimal || fate === REACHES.detour;
       // The arrow of a door already shows where a greedy action through it leads.
-      if (!(good && door === taken)) put(`${fate} ${taken}`, (drawing) => drawFate(drawing, fate, moves[taken]));
+      if (good && door === taken) continue;
+      const heading = world.direction(state, taken);
+      put(`${fate} ${heading}`, (drawing) => drawFate(drawing, fate, heading));
     }
   }
 

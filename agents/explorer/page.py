@@ -94,8 +94,8 @@ def stored_goals(world: ExplorerWorld) -> Ids:
 
 def _world_notices(world: ExplorerWorld, goals: Ids) -> list[str]:
     notices = []
-    if world.drawing() is None:
-        notices.append("the dataset has no layout: there is no map, no exact distance and no walk, only tables")
+    if world.map_missing is not None:
+        notices.append(world.map_missing)
     if len(goals) < len(world.observations):
         notices.append(
             f"{len(goals):,} of the {len(world.observations):,} states can be goals, marked by dots: all would not fit "

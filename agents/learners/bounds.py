@@ -38,6 +38,11 @@ def graph_fits(dataset: Dataset) -> bool:
 
 
 def check_deterministic(dataset: Dataset) -> None:
+    if dataset.world is not None and not dataset.world.deterministic:
+        raise LearnerError(
+            f"learner.bound: the world {dataset.world.name} is stochastic, so that no path in the data bounds a "
+            "distance; use bound=none"
+        )
     before, actions, after = (dataset.states[dataset.sources], dataset.actions, dataset.states[dataset.sources + 1])
     transitions = np.unique([before, actions, after], axis=1)
     pairs, outcomes = np.unique(transitions[:2], axis=1, return_counts=True)

@@ -21,7 +21,7 @@ from qrl.agents.learners.settings import (
     TmdSettings,
 )
 from qrl.common.errors import RegistryError, UserError
-from qrl.common.plugins import Registry
+from qrl.common.plugins import Registry, name_settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,19 +111,11 @@ def register_learner(name: str, settings: type[LearnerSettings] | None = None) -
                 f"learner {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
                 f"learner.name={name} is enough to train"
             )
-        _set_name(settings, name)
+        name_settings(settings, name)
         LEARNERS.add(name, LearnerRegistration(name, cls, settings, LEARNERS.origin(cls)))
         return cls
 
     return decorate
-
-
-def _set_name(settings: type[LearnerSettings], name: str) -> None:
-    """Let settings that do not say otherwise name their learner."""
-    field = settings.model_fields["name"]
-    if "name" not in settings.__annotations__ and field.default != name:
-        field.default = name
-        settings.model_rebuild(force=True)
 
 
 def find_learner(name: str) -> LearnerRegistration:

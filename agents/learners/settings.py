@@ -60,6 +60,7 @@ class LearnerSettings(Settings):
 
     DATA: ClassVar[Literal["trajectories", "graph"]] = "trajectories"  # what it learns from
     LEARNS: ClassVar[Learns] = "distances"
+    CERTAIN: ClassVar[bool] = False  # takes what happened once for certain: made for deterministic worlds
 
     name: Name = "mbold"
     discount: Discount = 0.95
@@ -115,6 +116,8 @@ class MboldSettings(LearnerSettings):
 
 
 class QrlSettings(LearnerSettings):
+    CERTAIN = True
+
     name: Name = "qrl"
     epsilon: float = Field(0.25, ge=0, description="how much longer than 1 an observed transition may be")
     offset: float = Field(60, gt=0, description="distance up to which random pairs are pushed apart; above the longest")
@@ -131,6 +134,8 @@ class QrlSettings(LearnerSettings):
 
 
 class MadSettings(LearnerSettings):
+    CERTAIN = True
+
     name: Name = "mad"
     goals: Goals = GoalSettings(current=0, future=1, random=0)
     hindsight_weight: float = Field(0.1, ge=0, description="weight of (d / hindsight steps - 1)^2")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from qrl.agents.errors import LearnerError
 from qrl.agents.learners.settings import Learns
-from qrl.agents.planning.planner import Ids, Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
+from qrl.agents.planning.planner import Ids, LazyPolicy, Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.scaling import Scaling
 from qrl.errors import ContractError, ShapeError
 from qrl.q_models.base import QModel
@@ -77,6 +77,14 @@ class Agent:
     def all_costs(self, observations: NDArray[np.float32], goals: Ids | None = None) -> Steps:
         """(states, goals, actions): what the planner minimizes from all states to `goals`, by default all states."""
         return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)), goals)
+
+    def policy_on(self, observations: NDArray[np.float32]) -> LazyPolicy:
+        """The agent on states that are rows of `observations`, too many for a table."""
+
+        def costs(states: Ids, goals: Ids) -> Steps:
+            return -self.action_scores(observations[states], observations[goals])
+
+        return LazyPolicy(costs, observations, self.seed, fallback=self)
 
     def _check_distances(self) -> None:
         if self.learns == "scores":

@@ -1,7 +1,8 @@
 """The greedy 1-step planner: a policy table for all states and goals, and walks that follow it."""
 
 import zlib
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -11,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from qrl.agents.planning.chains import sample_chain, solve_chain
+from qrl.common.seeds import derived_seed
 from qrl.envs.ground_truth import GroundTruth
 from qrl.q_models.base import QModel
 
@@ -46,25 +49,24 @@ def distances_between(steps: Steps) -> NDArray[np.float32]:
     return distances
 
 
-def exhaustive_tasks(truth: GroundTruth) -> tuple[Ids, Ids]:
-    """Every start with every goal that is reachable from it."""
-    starts, goals = np.meshgrid(truth.layout.starts, truth.layout.goals, indexing="ij")
-    reachable = np.isfinite(truth.distances[starts, goals])
-    return starts[reachable], goals[reachable]
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of following a policy; fields are (tasks,).
 
-    steps: how many were taken, up to the cap where the goal was not reached.
+    success: whether the goal was reached; in a stochastic world, the probability of that where it was computed.
+    steps: how many were taken, up to the cap where the goal was not reached; with probabilities, log_gamma E[gamma^T].
     cause: "" for a success. For a failure "blocked" where the last move changed nothing, because a wall or a door stops
     it forever; "loop" where the last state had been visited before; "cap" where the steps ran out on the way.
     """
 
-    success: NDArray[np.bool_]
-    steps: Ids
+    success: NDArray[Any]
+    steps: NDArray[Any]
     cause: NDArray[np.str_]
+
+    @classmethod
+    def of_chance(cls, success: NDArray[Any], steps: NDArray[Any]) -> Self:
+        """Of a stochastic world, in which nothing is stuck for good: all failures are the cap's."""
+        return cls(success, steps, np.where(success == 1, "", "cap"))
 
 
 class Policy(Protocol):
@@ -76,7 +78,7 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class WalkingPolicy(Protocol):
+class WalkingPolicy(Hashable, Protocol):
     """A policy that can follow many tasks at once on a transition table."""
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome: ...
@@ -86,39 +88,35 @@ class WalkingPolicy(Protocol):
         ...
 
 
-class TablePolicy:
-    """An action for every two states that have a row in `observations`; others are left to the `fallback`."""
+class GreedyPolicy(ABC):
+    """The same action whenever it is in the same state with the same goal.
+
+    States are those that have a row in `observations`; other observations are left to the `fallback`.
+    """
 
     deterministic = True
 
-    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy) -> None:
-        self.table = table
+    def __init__(self, observations: NDArray[np.float32], fallback: Policy, seed: int = 0) -> None:
         self.fallback = fallback
+        self.seed = seed
         self._ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
 
-    @classmethod
-    def greedy(cls, steps: Steps, observations: NDArray[np.float32], seed: int, fallback: Policy | None = None) -> Self:
-        """The action with the fewest steps to go; for unknown states a random one, unless there is a `fallback`."""
-        keys = state_keys(observations)
-        table = greedy_actions(steps, keys[:, None], keys[None], seed)
-        return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed))
+    @abstractmethod
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        """(tasks,): an action for each state and goal."""
 
     def act(self, observation: ArrayLike, goal: ArrayLike) -> int:
         state, target = (self._ids.get(as_rows(row).tobytes()) for row in (observation, goal))
         if state is None or target is None:
             return self.fallback.act(observation, goal)
-        return int(self.table[state, target])
-
-    def expected(self, values: NDArray[Any]) -> NDArray[Any]:
-        return np.take_along_axis(values, self.table[..., None], -1)[..., 0]
+        return int(self.choose(np.array([state]), np.array([target]))[0])
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
-        """Follow all tasks at once on the transition table."""
-
-        def choose(states: Ids, goals: Ids) -> Ids:
-            return self.table[states, goals]
-
-        last, steps, blocked = _walk(choose, truth, starts, goals, max_steps, give_up=True)
+        """Follow all tasks at once on the transition table; in a stochastic world, one episode of each."""
+        if not truth.world.deterministic:
+            rng = np.random.default_rng(derived_seed(self.seed, "chance"))
+            return Outcome.of_chance(*sample_chain(truth, self.choose, starts, goals, max_steps, rng))
+        last, steps, blocked = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
         cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
         # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
         moving = np.flatnonzero(cause == "cap")
@@ -126,9 +124,47 @@ class TablePolicy:
         visited = np.zeros(len(moving), bool)
         for _ in range(max_steps if len(moving) else 0):
             visited |= state == end
-            state = truth.transitions[state, self.table[state, moving_goals]]
+            state = truth.transitions[state, self.choose(state, moving_goals)]
         cause[moving[visited]] = "loop"
         return Outcome(last == goals, steps, cause)
+
+
+class TablePolicy(GreedyPolicy):
+    """An action for every two states, in a table."""
+
+    def __init__(self, table: Ids, observations: NDArray[np.float32], fallback: Policy, seed: int = 0) -> None:
+        super().__init__(observations, fallback, seed)
+        self.table = table
+
+    @classmethod
+    def greedy(cls, steps: Steps, observations: NDArray[np.float32], seed: int, fallback: Policy | None = None) -> Self:
+        """The action with the fewest steps to go; for unknown states a random one, unless there is a `fallback`."""
+        keys = state_keys(observations)
+        table = greedy_actions(steps, keys[:, None], keys[None], seed)
+        return cls(table, observations, fallback or RandomPolicy(steps.shape[-1], seed), seed)
+
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        return self.table[states, goals]
+
+    def expected(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.take_along_axis(values, self.table[..., None], -1)[..., 0]
+
+
+class LazyPolicy(GreedyPolicy):
+    """The action with the fewest steps to go, computed for the tasks at hand: for worlds too large for a table.
+
+    steps: (tasks, actions), the steps that remain after each action, for states and goals (tasks,).
+    """
+
+    def __init__(
+        self, steps: Callable[[Ids, Ids], Steps], observations: NDArray[np.float32], seed: int, fallback: Policy
+    ) -> None:
+        super().__init__(observations, fallback, seed)
+        self.steps = steps
+        self.keys = state_keys(observations)
+
+    def choose(self, states: Ids, goals: Ids) -> Ids:
+        return greedy_actions(self.steps(states, goals), self.keys[states], self.keys[goals], self.seed)
 
 
 class RandomPolicy:
@@ -151,8 +187,18 @@ class RandomPolicy:
         def choose(states: Ids, goals: Ids) -> Ids:
             return self.rng.integers(self.num_actions, size=len(states))
 
+        if not truth.world.deterministic:
+            return Outcome.of_chance(*sample_chain(truth, choose, starts, goals, max_steps, self.rng))
         last, steps, _ = _walk(choose, truth, starts, goals, max_steps, give_up=False)
         return Outcome(last == goals, steps, np.where(last == goals, "", "cap"))
+
+
+def follow(policy: WalkingPolicy, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
+    """The outcome of all tasks: walked, or in a stochastic world from the exact Markov chain of the policy."""
+    if truth.world.deterministic:
+        return policy.walk(truth, starts, goals, max_steps)
+    probability, steps = solve_chain(policy, truth, max_steps)
+    return Outcome.of_chance(probability[starts, goals], steps[starts, goals])
 
 
 def _walk(

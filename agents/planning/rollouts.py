@@ -17,8 +17,8 @@ from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
 from qrl.common.errors import UserError
 from qrl.common.files import atomic_write
 from qrl.common.imports import search_working_directory
-from qrl.envs.dataset import Spaces
 from qrl.envs.errors import WorldError
+from qrl.envs.header import Spaces
 from qrl.envs.layout import Layout
 from qrl.envs.registration import ENV_ID
 

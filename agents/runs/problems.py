@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
 from qrl.agents.evaluation.metrics import METRICS, Metric, columns
-from qrl.agents.learners.settings import Learns
+from qrl.agents.learners.settings import LearnerSettings, Learns
 from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
@@ -20,6 +20,7 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
 from qrl.envs.npz import Data
+from qrl.envs.world import World
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,7 +84,11 @@ class OfflineRL(Problem):
         header = dataset.header
         if header.collector is None:
             return None
-        more = {"layout": header.layout_name, "trajectories": dataset.num_episodes}
+        more: dict[str, Any] = {"trajectories": dataset.num_episodes}
+        if header.layout_name is not None:
+            more["layout"] = header.layout_name
+        if header.world is not None:
+            more["world"] = {"name": header.world.name, **header.world.params}
         return _settings(CollectorSettings, header.collector | more)
 
     def score(
@@ -94,15 +99,17 @@ class OfflineRL(Problem):
         return score_planning(model, observations, dataset, seed, learns)
 
     def scored(self, dataset: Dataset) -> list[str]:
-        return [] if dataset.layout is None else super().scored(dataset)
+        return [] if dataset.world is None else super().scored(dataset)
 
     def notices(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
         notices = []
         transitions, batch = dataset.num_transitions, settings.learner.batch_size
         if transitions < batch:
             notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}")
-        if dataset.layout is None:
-            notices.append("the dataset has no layout: nothing is evaluated against exact distances")
+        if dataset.world is None:
+            notices.append("the dataset has no world: nothing is evaluated against exact distances")
+        else:
+            notices += [*dataset.world.notices, *_chance_notices(settings.learner, dataset.world)]
         return notices
 
 
@@ -129,6 +136,22 @@ class GraphRegression(Problem):
         from qrl.agents.evaluation.graph_scores import score_validation
 
         return score_validation(model, observations, dataset, seed)
+
+
+def _chance_notices(learner: LearnerSettings, world: World) -> list[str]:
+    """What a user may want to know of learning in a stochastic world."""
+    notices = []
+    if not world.deterministic and learner.CERTAIN:
+        notices.append(
+            f"the world is stochastic, and {learner.name} takes every transition in the data for certain: its "
+            "distances are those of lucky paths"
+        )
+    if not world.deterministic and learner.discount != world.discount:
+        notices.append(
+            f"distances learned with learner.discount={learner.discount} are compared with exact ones for "
+            f"world.discount={world.discount}: in a stochastic world they differ"
+        )
+    return notices
 
 
 def _settings(cls: type[SettingsT], values: dict[str, Any]) -> SettingsT | None:

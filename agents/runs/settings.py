@@ -126,9 +126,17 @@ class RunSettings(Settings):
 
 class TrainSettings(RunSettings):
     CONFIGS = "train"
+    NAMED = ("collector.world",)
 
-    collector: CollectorSettings = Field(CollectorSettings(), description="how data is collected")
+    collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
     learner: SerializeAsAny[LearnerSettings] = Field(MboldSettings(), description="how it learns")
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> type[Self]:
+        """With the keys of the learner and of the world that the values name."""
+        collector = values.get("collector")
+        chosen = CollectorSettings.of_values(collector) if isinstance(collector, Mapping) else CollectorSettings
+        return _with_collector(super().of_values(values), chosen)
 
     @property
     def data(self) -> CollectorSettings:
@@ -136,7 +144,7 @@ class TrainSettings(RunSettings):
 
     @property
     def data_name(self) -> str:
-        return Path(self.collector.layout).stem
+        return self.collector.world_name
 
     def with_data(self, data: Settings) -> Self:
         return self.model_copy(update={"collector": data})
@@ -165,6 +173,14 @@ def _with_learner(cls: type[RunSettings], learner: type[LearnerSettings]) -> typ
     """The settings of a command, with a field of exactly this type for its learner."""
     field = (learner, Field(learner(), description="how it learns"))
     return create_model(cls.__name__, __base__=cls, learner=field)
+
+
+@cache
+def _with_collector(cls: type[TrainSettings], collector: type[CollectorSettings]) -> type[Any]:
+    """The settings of train-agent, with a field of exactly this type for its collector."""
+    if collector is CollectorSettings:
+        return cls
+    return create_model(cls.__name__, __base__=cls, collector=(collector, Field(collector())))
 
 
 def differences(saved: Any, wanted: Any, prefix: str = "") -> list[str]:

@@ -24,4 +24,8 @@ class FileError(UserError):
 
 
 class RegistryError(UserError):
-    """A model, learner or plugin that is unknown, unusable or already registered."""
+    """A model, learner, world or plugin that is unknown, unusable or already registered."""
+
+
+class ContractError(UserError):
+    """A Q-model, a learner or a world that breaks its contract."""

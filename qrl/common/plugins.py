@@ -1,7 +1,7 @@
 """Plugins: registries of named classes, and the modules of a user's own project that add to them.
 
-A plugin is a module that registers models or learners with their decorators. It is found through an entry point of an
-installed distribution, or named to `load_plugin`.
+A plugin is a module that registers models, learners or worlds with their decorators. It is found through an entry point
+of an installed distribution, or named to `load_plugin`.
 """
 
 import importlib
@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from qrl.common.errors import RegistryError
 from qrl.common.imports import search_working_directory
 from qrl.common.names import nearest_name, unknown_message
 
+if TYPE_CHECKING:
+    from qrl.common.settings import Settings
+
 
 class Registered(Protocol):
-    """What a registry knows of a name: at least its class and where it came from."""
+    """What a registry knows of a name: at least its class or function and where it came from."""
 
     @property
-    def cls(self) -> type: ...
+    def cls(self) -> Callable[..., Any]: ...
 
     @property
     def origin(self) -> str: ...
@@ -46,8 +49,8 @@ class Registry(Generic[Entry]):
         self._failures: dict[str, str] | None = None  # None: entry points have not been loaded yet
         _registries.append(self)
 
-    def origin(self, cls: type) -> str:
-        """Where a class that is about to be registered comes from."""
+    def origin(self, cls: Callable[..., Any]) -> str:
+        """Where a class or function that is about to be registered comes from."""
         if cls.__module__.split(".")[0] == "qrl":
             return "qrl"
         self.load_builtin()  # so that a plugin cannot take the name of one of qrl's own
@@ -117,12 +120,20 @@ class Registry(Generic[Entry]):
                 self.entries.update(before)
 
 
-def _same_class(known: type, cls: type) -> bool:
+def _same_class(known: Callable[..., Any], cls: Callable[..., Any]) -> bool:
     return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
+def name_settings(settings: "type[Settings]", name: str) -> None:
+    """Let settings that do not say otherwise name what they are registered with."""
+    field = settings.model_fields["name"]
+    if "name" not in settings.__annotations__ and field.default != name:
+        field.default = name
+        settings.model_rebuild(force=True)
+
+
 def load_plugin(module: str) -> None:
-    """Import a module that registers models or learners, from the Python path or the working directory."""
+    """Import a module that registers models, learners or worlds, from the Python path or the working directory."""
     path = Path(module)
     if path.suffix == ".py" or len(path.parts) > 1:
         where = f", with {path.parent} on PYTHONPATH" if len(path.parts) > 1 else ""

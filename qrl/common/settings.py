@@ -32,6 +32,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     CONFIGS: ClassVar[str] = ""  # folder of the built-in configs
+    NAMED: ClassVar[tuple[str, ...]] = ()  # groups that may be given by name: world=NAME is world.name=NAME
 
     @classmethod
     def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
@@ -183,8 +184,10 @@ def _override(cls: type[Settings], values: dict[str, Any], override: str) -> Non
     dotted, equals, text = override.partition("=")
     if not equals or not dotted:
         raise ConfigError(f"{shown(override)} is not of the form key=value")
-    *parents, last = split_key(dotted)
+    *parents, last = split_key(f"{dotted}.name" if dotted in cls.NAMED else dotted)
     for depth, key in enumerate(parents):
+        if isinstance(values.get(key), str) and ".".join(parents[: depth + 1]) in cls.NAMED:
+            values[key] = {"name": values[key]}
         values = values.setdefault(key, {})
         if not isinstance(values, dict):
             raise ConfigError(f"{clip(dotted)}: {clip('.'.join(parents[: depth + 1]))} is a value, not a group of keys")

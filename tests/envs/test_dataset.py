@@ -10,8 +10,9 @@ from hypothesis.extra import numpy as arrays
 
 from qrl.envs import npz
 from qrl.envs.collector import CollectorSettings, collect
-from qrl.envs.dataset import Dataset, TrajectoryHeader
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
+from qrl.envs.header import TrajectoryHeader
 from qrl.envs.layout import Layout, load_layout
 
 

@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from qrl.envs.errors import LayoutError
+from qrl.envs.errors import LayoutError, WorldError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
 from qrl.envs.registration import ENV_ID
+from qrl.envs.world import World
 from tests.layouts import BUILTIN, layouts
+from tests.random_worlds import searched_distances, worlds
 
 STEPS = [(0, -1), (1, 0), (0, 1), (-1, 0)]
 AGAINST = {0: "v", 1: "<", 2: "^", 3: ">"}  # the door that blocks each action
@@ -151,3 +153,57 @@ def test_a_start_without_a_reachable_goal_is_refused() -> None:
 def test_equal_layouts_share_one_ground_truth() -> None:
     text = load_layout("corridor").text
     assert ground_truth(Layout(text)) is ground_truth(Layout(text, "another name"))
+
+
+# Worlds other than layouts
+
+
+@given(worlds())
+def test_distances_of_random_worlds(world: World) -> None:
+    truth, expected = GroundTruth(world), searched_distances(world)
+    np.testing.assert_array_equal(truth.distances, expected)
+    assert truth.strongly_connected == np.isfinite(expected).all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qrl.envs.ground_truth.MAX_TABLE", 1)
+        lazy, goals = GroundTruth(world), world.goals
+        np.testing.assert_array_equal(lazy.distances_to(goals), expected[:, goals])
+        starts = np.resize(world.starts, len(goals))
+        np.testing.assert_array_equal(lazy.between(starts, goals), expected[starts, goals])
+        np.testing.assert_array_equal(lazy.reaching(world.transitions[:, 0] * 0, 0), expected_reaching(world, 0, 0))
+        assert "distances" not in vars(lazy)
+
+
+def expected_reaching(world: World, action: int, goal: int) -> np.ndarray:
+    """From which states taking always the same action leads to the goal."""
+    states = np.arange(world.num_states)
+    reached: np.ndarray = states == goal
+    for _ in states:
+        reached |= reached[world.transitions[states, action]]
+    return reached
+
+
+@given(worlds())
+def test_tasks_of_random_worlds(world: World) -> None:
+    truth, expected = GroundTruth(world), searched_distances(world)
+    pairs = [(s, g) for s in world.starts for g in world.goals if s != g and np.isfinite(expected[s, g])]
+    assert list(zip(*truth.all_tasks(), strict=True)) == pairs
+    if {start for start, _ in pairs} < set(world.starts):
+        with pytest.raises(WorldError, match="world random: no goal can be reached from the start"):
+            truth.sample_tasks(np.random.default_rng(0), 1)
+        return
+    sampled = list(zip(*truth.sample_tasks(np.random.default_rng(0), 200 * len(pairs)), strict=True))
+    assert set(sampled) == set(pairs)
+
+
+@given(worlds(stochastic=True, max_states=5))
+def test_greedy_actions_of_stochastic_worlds(world: World) -> None:
+    truth = GroundTruth(world)
+    remaining = truth.after_action(truth.distances)
+    states, goals = (ids.ravel() for ids in np.indices(truth.distances.shape))
+    mask = truth.greedy(states, goals)
+    left = remaining[states, :, goals]
+    np.testing.assert_array_equal(mask, left <= left.min(1, keepdims=True) + 1e-4)
+    np.testing.assert_array_equal(mask, truth.greedy(states, goals, truth.distances_to(np.arange(world.num_states))))
+    backup = 1 + remaining.min(1)
+    elsewhere = ~np.eye(world.num_states, dtype=bool)
+    np.testing.assert_allclose(backup[elsewhere], truth.distances[elsewhere], atol=1e-4, rtol=1e-5)

@@ -26,7 +26,7 @@ def values(image: AxesImage) -> NDArray[np.float64]:
 
 def test_map_by_hand() -> None:
     ax = Figure().subplots()
-    colors = draw_map(ax, ROW, np.array([5, 6, NAN, 8]))
+    colors = draw_map(ax, ROW.world, np.array([5, 6, NAN, 8]))
     expected = [[NAN] * 6, [NAN, 5, 6, NAN, 8, NAN], [NAN] * 6]
     np.testing.assert_array_equal(values(colors), expected)
     _, walls = ax.images
@@ -53,7 +53,7 @@ def test_coverage_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_coverage_needs_a_layout() -> None:
     dataset = Dataset.from_arrays(np.eye(3), [0, 1], [2], num_actions=2)
-    with pytest.raises(DatasetError, match="has no layout"):
+    with pytest.raises(DatasetError, match="has no world"):
         coverage_picture(dataset, "never.png")
 
 

@@ -130,7 +130,7 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json"]) == 0
     captured = capsys.readouterr()
-    assert "note: the dataset has no layout: nothing is compared with exact distances" in captured.err
+    assert "note: the dataset has no world: nothing is compared with exact distances" in captured.err
     assert "note: there is no world to plan in; evaluate-planning --env" in captured.err
     assert "triangle violations" in captured.out
     assert json.loads(Path("r.json").read_text())["success_rate"] is None
@@ -158,7 +158,7 @@ def test_pictures_without_a_layout_are_refused_before_anything_is_computed(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        "error: --pictures: there is nothing to draw, because the dataset has no layout; leave it out\n"
+        "error: --pictures: there is nothing to draw, because the dataset has no world; leave it out\n"
     )
     assert not Path("p").exists()
     assert not Path("r.json").exists()

@@ -54,7 +54,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_a_picture_needs_a_layout(capsys: pytest.CaptureFixture[str]) -> None:
     Dataset.from_arrays(np.eye(4), [0, 1, 0], [3], num_actions=2).save("d.npz")
-    assert "d.npz has no layout" in refused(["d.npz", "--picture", "p.png"], capsys)
+    assert "d.npz has no map" in refused(["d.npz", "--picture", "p.png"], capsys)
 
 
 def test_export_needs_minari(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

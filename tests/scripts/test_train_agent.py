@@ -66,7 +66,7 @@ def test_own_data_without_layout(capsys: pytest.CaptureFixture[str]) -> None:
     Dataset.from_arrays(torch.randn(8, 5).numpy(), [0, 1, 2, 1, 0, 0], [5, 1], num_actions=3).save("own.npz")
     assert train_agent([*SMALL, "dataset=own.npz", "run=r", "learner.min_steps=4"]) == 0
     captured = capsys.readouterr()
-    assert "note: the dataset has no layout: nothing is evaluated" in captured.err
+    assert "note: the dataset has no world: nothing is evaluated" in captured.err
     assert "complete: r, loss" in captured.out
     assert "success_rate" not in logged_rows(Path("r"))[0]
 

@@ -124,7 +124,7 @@ def test_the_default_task_is_feasible_and_given_cells_are_kept() -> None:
 def test_an_environment_of_ones_own() -> None:
     evaluator = Evaluator(ring_data(), env=Ring(), episodes=10)
     assert evaluator.protocol == "paper"
-    assert any("no layout" in notice for notice in evaluator.notices)
+    assert any("no world" in notice for notice in evaluator.notices)
     assert [subject.name for subject in evaluator.references()] == ["random", "empirical-graph"]
     graph = evaluator.score(evaluator.reference("empirical-graph"))
     assert (graph.success_rate, graph["tasks"], graph["spl"]) == (1, 10, None)
@@ -218,7 +218,7 @@ def test_a_dataset_of_many_states_is_not_tabulated(monkeypatch: pytest.MonkeyPat
         ({"protocol": "papr"}, ConfigError, "unknown protocol 'papr' \\(did you mean 'paper'"),
         ({"episodes": 5}, ConfigError, "needs the paper's protocol"),
         ({"protocol": "paper", "episodes": 0}, ConfigError, "at least 1"),
-        ({"env": Ring(), "protocol": "exhaustive"}, ConfigError, "walks a layout"),
+        ({"env": Ring(), "protocol": "exhaustive"}, ConfigError, "walks a world"),
         ({"env": Ring()}, WorldError, "has 3 actions, but the data has 4"),
     ],
 )
@@ -229,7 +229,7 @@ def test_mistakes(options: dict[str, Any], error: type[Exception], message: str)
 
 def test_mistakes_with_references_and_agents(trained: Path) -> None:
     evaluator = Evaluator(ring_data(), env=Ring())
-    with pytest.raises(DatasetError, match="the oracle needs the layout"):
+    with pytest.raises(DatasetError, match="the oracle needs to know the world"):
         evaluator.reference("oracle")
     with pytest.raises(ConfigError, match="unknown reference 'oracel'"):
         evaluator.reference("oracel")
@@ -245,7 +245,7 @@ def test_mistakes_with_references_and_agents(trained: Path) -> None:
         evaluator.play(evaluator.reference("random").policy, goal=(1, 1))
     with pytest.raises(WorldError, match="no world to show"):
         Evaluator(ring_data()).check_play()
-    with pytest.raises(WorldError, match="needs a layout"):
+    with pytest.raises(WorldError, match="a goal cell needs a world"):
         Evaluator(ring_data()).task()
 
 

@@ -17,7 +17,7 @@ from tests.agents.worlds import corridor
 )
 def test_ranges_of_distances(layout: str, expected: list[str]) -> None:
     truth = ground_truth(load_layout(layout))
-    ranges = distance_ranges(truth)
+    ranges = distance_ranges(truth.distances)
     assert len(ranges) <= 10
     assert [f"{low}-{high}" for low, high in (ranges[0], ranges[-1])] == expected
     values = [value for low, high in ranges for value in range(low, high + 1)]

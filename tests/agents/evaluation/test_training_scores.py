@@ -4,7 +4,7 @@ import torch
 
 from qrl import QModelSpec
 from qrl.agents.evaluation.training_scores import score_planning
-from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, TablePolicy, exhaustive_tasks
+from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, TablePolicy
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import load_layout
@@ -41,7 +41,7 @@ def test_training_walks_only_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TablePolicy, "walk", walk)
     dataset = corridor(3, "traps")
     score_planning(Shifted(QModelSpec(18, 4, 0.95)), torch.tensor(dataset.observations), dataset, seed=0)
-    assert walks == [len(exhaustive_tasks(ground_truth(load_layout("traps")))[0])]
+    assert walks == [len(ground_truth(load_layout("traps")).all_tasks()[0])]
 
 
 def test_data_without_a_layout_has_no_scores() -> None:

@@ -16,7 +16,7 @@ from qrl.agents.runs.run import Run
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import load_layout
-from tests.agents.explorer.pages import hall, noisy_page
+from tests.agents.explorer.pages import circle, hall, noisy_page
 from tests.agents.worlds import small_settings, without_layout
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -252,7 +252,7 @@ def test_a_world_without_cells(browser: Any, trained: Path, tmp_path: Path) -> N
     data = without_layout(Dataset.load(trained / "dataset.npz"))
     unknown = TrainedAgent(agent.run, agent.agent, agent.checkpoint, data, [])
     notices = write_explorer(tmp_path / "table.html", [unknown])
-    assert notices == ["the dataset has no layout: there is no map, no exact distance and no walk, only tables"]
+    assert notices == ["the dataset has no world: there is no map, no exact distance and no walk, only tables"]
     opened = Opened(browser, tmp_path / "table.html", "#goal=3&start=1")
     rows = opened.page.locator(".nearest tbody tr")
     steps = agent.agent.all_steps_to_goal(data.observations)
@@ -263,6 +263,16 @@ def test_a_world_without_cells(browser: Any, trained: Path, tmp_path: Path) -> N
     assert text[1].startswith(f"{distances[nearest[0]]:.2f} (")
     rows.first.locator("button").click()
     assert opened.page.evaluate("explorer.view.goal") == nearest[0]
+    assert opened.complaints == []
+
+
+def test_a_map_without_a_layout(browser: Any, tmp_path: Path) -> None:
+    """Arrows point to where actions lead; a walk is followed around the circle."""
+    noisy_page(tmp_path / "circle.html", circle())
+    opened = Opened(browser, tmp_path / "circle.html", "#goal=0,2&start=0,0")
+    assert opened.page.evaluate("explorer.page.world.direction(2, 0)") == [0, 1]
+    assert opened.page.evaluate("explorer.page.world.direction(2, 1)") == [0, 0]
+    assert "Reaches the goal in 6 steps: a shortest path" in opened.page.locator("body").inner_text()
     assert opened.complaints == []
 
 

@@ -15,14 +15,16 @@ from qrl.agents.explorer import page as explorer_page
 from qrl.agents.explorer.page import MODULES, script, stored_goals, write_explorer
 from qrl.agents.explorer.snapshots import MAX_CHECKPOINTS, exact_snapshot, spread
 from qrl.agents.explorer.tables import INFINITE, unpack
+from qrl.agents.explorer.world import ExplorerWorld
 from qrl.agents.planning.planner import TablePolicy
 from qrl.agents.planning.references import oracle_steps
 from qrl.agents.runs.run import Run
 from qrl.common.errors import ConfigError
 from qrl.envs.dataset import Dataset
-from qrl.envs.ground_truth import ground_truth
+from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import load_layout
-from tests.agents.explorer.pages import hall, world_of
+from qrl.envs.world import World
+from tests.agents.explorer.pages import circle, hall, world_of
 from tests.agents.worlds import small_settings, without_layout
 
 
@@ -143,3 +145,36 @@ def test_runs_on_other_data_of_the_same_world(trained: Path, tmp_path: Path) -> 
         "other",
     ]
     assert notice in (tmp_path / "page.html").read_text()
+
+
+def test_which_worlds_have_a_map() -> None:
+    drawing = circle().drawing()
+    assert drawing is not None
+    assert (drawing["width"], drawing["height"], drawing["doors"], drawing["moves"]) == (3, 3, [], None)
+    assert drawing["cells"][3] == [2, 1]
+    shared = circle(cells=[[0, 0]] * 8)
+    assert shared.drawing() is None
+    assert "no cells of their own" in str(shared.map_missing)
+    assert "no cells of their own" in str(circle(cells=None).map_missing)
+
+
+def test_a_world_of_chance_has_tables_of_its_exact_distances() -> None:
+    states = np.arange(4)
+    steps = np.stack([(states + 1) % 4, states], 1)
+    world = World(
+        "chance",
+        np.eye(4),
+        steps[:, None],
+        [0],
+        [2],
+        probabilities=np.full((4, 1, 2), 0.5),
+        cells=np.stack([states, states], 1),
+    )
+    explorer = ExplorerWorld("chance", world.observations, ("on",), (0, 2), GroundTruth(world))
+    assert "chance decides" in str(explorer.map_missing)
+    assert explorer.transitions is None
+    exact = explorer.exact_steps(np.array([2]))
+    assert exact is not None
+    # After a step to the goal or none, each with probability 1/2: gamma^d = (1 + gamma^d(1, 2)) / 2.
+    value = 0.95 ** explorer.truth.distances[1, 2]  # type: ignore[union-attr]
+    assert exact[1, 0, 0] == pytest.approx(np.log((1 + value) / 2) / np.log(0.95), rel=1e-5)

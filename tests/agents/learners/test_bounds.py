@@ -125,6 +125,13 @@ def test_stochastic_data_is_refused(kind: Kind) -> None:
         make_bound(kind, dataset)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stochastic_world_is_refused_whatever_its_data(kind: Kind) -> None:
+    settings = CollectorSettings.from_values({"world": {"name": "layout", "slip": 0.1}, "trajectories": 1}, "test")
+    with pytest.raises(LearnerError, match=r"learner\.bound: the world six-rooms with slip 0.1 is stochastic"):
+        make_bound(kind, collect(settings))
+
+
 def test_repeated_transitions_are_deterministic() -> None:
     check_deterministic(corridor())
     check_deterministic(LOOP)

@@ -10,7 +10,6 @@ from qrl.agents.planning.planner import (
     TablePolicy,
     all_steps_to_goal,
     distances_between,
-    exhaustive_tasks,
     greedy_actions,
     state_keys,
 )
@@ -32,7 +31,7 @@ def oracle(truth: GroundTruth) -> TablePolicy:
 @pytest.mark.parametrize("layout", ["six-rooms", "traps", "corridor"])
 def test_the_exact_distances_reach_every_goal_on_shortest_paths(layout: str) -> None:
     truth = ground_truth(load_layout(layout))
-    starts, goals = exhaustive_tasks(truth)
+    starts, goals = truth.all_tasks()
     outcome = oracle(truth).walk(truth, starts, goals)
     assert outcome.success.all()
     assert (outcome.cause == "").all()
@@ -40,7 +39,7 @@ def test_the_exact_distances_reach_every_goal_on_shortest_paths(layout: str) -> 
 
 
 def test_tasks_are_all_starts_with_all_reachable_goals() -> None:
-    starts, goals = exhaustive_tasks(ground_truth(load_layout("six-rooms")))
+    starts, goals = ground_truth(load_layout("six-rooms")).all_tasks()
     assert len(starts) == len({*zip(starts.tolist(), goals.tolist(), strict=True)}) == 9180
 
 
@@ -74,7 +73,7 @@ def test_causes_of_failure(actions: list[int], max_steps: int, cause: str) -> No
 
 def test_random_walks_fail_only_by_the_cap() -> None:
     truth = ground_truth(load_layout("six-rooms"))
-    starts, goals = exhaustive_tasks(truth)
+    starts, goals = truth.all_tasks()
     outcome = RandomPolicy(4, 0).walk(truth, starts, goals)
     assert 0.1 < outcome.success.mean() < 0.4
     assert set(outcome.cause[~outcome.success]) == {"cap"}

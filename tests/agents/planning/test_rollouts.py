@@ -14,9 +14,9 @@ from PIL import Image
 from qrl.agents.planning.planner import RandomPolicy, TablePolicy
 from qrl.agents.planning.references import oracle_steps
 from qrl.agents.planning.rollouts import Episode, check_env, open_env, outcome, play, play_seeds, play_tasks, save_gif
-from qrl.envs.dataset import Spaces
 from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth
+from qrl.envs.header import Spaces
 from qrl.envs.layout import Layout, load_layout
 from tests.agents.goal_envs import Ring
 from tests.layouts import layouts

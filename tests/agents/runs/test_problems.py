@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from qrl.agents.runs.problems import PROBLEMS, GraphRegression, OfflineRL, problem_of
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
+from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from tests.agents.worlds import corridor, graph_settings, small_settings, without_layout
 
@@ -32,7 +34,7 @@ def test_data_of_ones_own() -> None:
     assert problem.scored(dataset) == []
     few, unscored = problem.notices(settings, dataset)
     assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000"
-    assert unscored == "the dataset has no layout: nothing is evaluated against exact distances"
+    assert unscored == "the dataset has no world: nothing is evaluated against exact distances"
 
 
 def test_the_first_trajectories_of_a_file() -> None:
@@ -72,3 +74,18 @@ def test_the_columns_in_training_have_metrics(command: str) -> None:
     problem = PROBLEMS[command]
     assert problem.command == command
     assert {metric.column for metric in problem.metrics if metric.in_training}
+
+
+def test_a_stochastic_world_is_told_to_learners_that_assume_none() -> None:
+    dataset = collect(CollectorSettings.from_values({"world": "teleport", "trajectories": 20}, "test"))
+    problem = OfflineRL()
+
+    def notices(**learner: Any) -> str:
+        settings = TrainSettings.from_values({"learner": {"batch_size": 8, **learner}}, "test")
+        return "; ".join(problem.notices(settings, dataset))
+
+    assert notices(name="mbold") == ""
+    for name in ("qrl", "mad"):
+        assert f"{name} takes every transition in the data for certain" in notices(name=name)
+    assert "learner.discount=0.9 are compared with exact ones for world.discount=0.95" in notices(discount=0.9)
+    assert "certain" not in "; ".join(problem.notices(TrainSettings(), corridor()))

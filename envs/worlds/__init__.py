@@ -1,0 +1,1 @@
+"""Registered worlds: qrl's own, a module each, and those of plugins."""
