@@ -32,7 +32,7 @@ class TrajectoryHeader(Settings):
     layout: str | None = None
     layout_name: str | None = None
     world: WorldHeader | None = None
-    collector: dict[str, int | float] | None = None
+    collector: dict[str, int | float | str] | None = None
     versions: dict[str, str] = Field(default_factory=versions)
 
     @model_serializer(mode="wrap")
