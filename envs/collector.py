@@ -11,14 +11,15 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create
 from tqdm import tqdm
 
 from qrl.common.errors import RegistryError
+from qrl.common.seeds import derived_seed
 from qrl.common.settings import Settings
-from qrl.envs.behaviours import BEHAVIOURS
+from qrl.envs.behaviours import BEHAVIOURS, NO_GOAL
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.header import Spaces, TrajectoryHeader, WorldHeader
 from qrl.envs.layout import load_layout
 from qrl.envs.registration import ENV_ID
-from qrl.envs.world import World
+from qrl.envs.world import AnyIds, Ids, World
 from qrl.envs.worlds.registry import WorldSettings, find_world
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
@@ -100,7 +101,7 @@ def build_world(settings: CollectorSettings) -> tuple[World, dict[str, Any]]:
         return layout.world, {"env_id": ENV_ID, "layout": layout.text, "layout_name": layout.name}
     resolved = settings.world.resolved()
     world = find_world(resolved.name).build(resolved)
-    header = WorldHeader(name=resolved.name, params=resolved.params, hash=world.content_hash)
+    header = WorldHeader(name=resolved.name, params=resolved.params, hash=world.content_hash, noisy=world.noisy)
     return world, {"world": header}
 
 
@@ -117,8 +118,11 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
             blocks.append(_simulate_block(truth, settings, index))
             bar.update(BLOCK_EPISODES)
     states, actions, lengths, goals, reached = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    observations = world.observations
+    if world.noisy:
+        observations, states, goals = _observe_visits(world, settings.seed, states, lengths, goals)
     dataset = Dataset(
-        observations=world.observations,
+        observations=observations,
         states=states,
         actions=actions,
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
@@ -127,12 +131,27 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         goals=goals.astype(np.int32),
         header=TrajectoryHeader(
             source=f"the {settings.policy} collector",
-            spaces=Spaces(observation_dim=world.observations.shape[1], num_actions=world.num_actions),
+            spaces=Spaces(observation_dim=world.observation_dim, num_actions=world.num_actions),
             **origin,
             collector=settings.model_dump(include=_USED[settings.policy]),
         ),
     )
     return dataset.first(settings.trajectories)
+
+
+def _observe_visits(
+    world: World, seed: int, states: AnyIds, lengths: Ids, goals: AnyIds
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
+    """An observation of every visit and, after those of an episode, of its goal; the ids of visits and of goals."""
+    ends = np.cumsum(lengths + 2)  # T + 1 visits, and the goal
+    goal_rows = ends - 1
+    visited = np.ones(int(ends[-1]), bool)
+    visited[goal_rows] = False
+    shown = np.empty(len(visited), np.int64)
+    shown[visited], shown[~visited] = states, np.maximum(goals, 0)
+    rng = np.random.default_rng(derived_seed(seed, "observations"))
+    ids = np.where(goals < 0, NO_GOAL, goal_rows)
+    return world.observe(shown, rng), np.flatnonzero(visited).astype(np.int32), ids.astype(np.int32)
 
 
 def _simulate_block(truth: GroundTruth, settings: CollectorSettings, index: int) -> tuple[NDArray[np.generic], ...]:

@@ -21,6 +21,7 @@ class WorldHeader(Settings):
     name: str
     params: dict[str, Any]
     hash: str
+    noisy: bool = False  # every visit of a state has an observation of its own
 
 
 class TrajectoryHeader(Settings):
