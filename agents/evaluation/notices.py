@@ -10,7 +10,8 @@ def world_notices(world: World) -> list[str]:
     if not world.deterministic:
         notices.append(
             f"the world is stochastic: distances are log_gamma E[gamma^T] with gamma {world.discount}, success rates "
-            "of the exhaustive protocol are exact probabilities, and the empirical graph takes lucky outcomes for certain"
+            "of the exhaustive protocol are exact probabilities, and the empirical graph takes lucky outcomes for "
+            "certain"
         )
     if world.noisy:
         notices.append(
