@@ -20,7 +20,9 @@ demo: $(INSTALLED)
 	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/iqe-maxmean --force
 	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
 	  model.name=unconstrained-disc-sigmoid --force
-	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
+	$(BIN)/explore-agents $(DEMO)/explorer.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
+	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained \
+	  --explorer $(DEMO)/explorer.html --force
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist worksteal

@@ -131,7 +131,7 @@ def read(path: str | Path, file_format: Format) -> tuple[dict[str, Any], Arrays]
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
     except _ZIP_ERRORS as error:
         raise DatasetError(
-            f"{path} is damaged or not a {file_format.name} file ({error}); copy it or collect the data again"
+            f"{path} is damaged or not a {file_format.name} file ({clip(error)}); copy it or collect the data again"
         ) from error
     recorded = header.pop("content_hash", None)
     if content_hash(file_format, header, arrays) != recorded:

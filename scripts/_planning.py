@@ -13,10 +13,14 @@ def add_planning_arguments(parser: Parser, argv: Sequence[str] | None) -> None:
     add = parser.add_argument
     add("--protocol", choices=get_args(ProtocolName), help="sampled tasks in the environment, or all tasks (default)")
     add("--episodes", type=int, metavar="N", help="number of sampled tasks (default: 50)")
-    add("--seed", type=int, default=0, metavar="S", help="of sampled tasks, ties and random actions (default: 0)")
+    add_seed_argument(parser, "of sampled tasks, ties and random actions")
     add("--goal", type=grid_cell, metavar="X,Y", help="goal cell of maps and GIFs (default: of median distance)")
     add("--force", action="store_true", help="overwrite outputs that exist")
     add_plugin_argument(parser, argv)
+
+
+def add_seed_argument(parser: Parser, meaning: str) -> None:
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help=f"{meaning} (default: 0)")
 
 
 def grid_cell(text: str) -> tuple[int, int]:

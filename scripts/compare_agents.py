@@ -1,10 +1,11 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run. Runs on data without a layout get tables only.
+The results also go into the TensorBoard of each run. Runs on data without a layout get no pictures of it.
 """
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from qrl.common.commands import command, new_parser
 from qrl.common.errors import ConfigError
@@ -18,26 +19,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser("compare-agents", __doc__)
     parser.add_argument("out", metavar="REPORT.html", help="file to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    parser.add_argument("--explorer", metavar="FILE", help="page of explore-agents to link to")
     add_planning_arguments(parser, argv)
     args = parser.parse_args(argv)
     out = check_output(args.out, ".html", args.force)
     check_planning_arguments(args)
+    if args.explorer is not None and not Path(args.explorer).is_file():
+        raise ConfigError(f"--explorer: {args.explorer} does not exist; make it with explore-agents first")
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.report import write_report
     from qrl.agents.evaluation.tables import text_table
-    from qrl.agents.evaluation.trained_agent import TrainedAgent
+    from qrl.agents.evaluation.trained_agent import open_agents
 
-    agents = [TrainedAgent.open(run, seed=args.seed) for run in args.runs]
+    agents = open_agents(args.runs, args.seed)
     dataset = agents[0].dataset
     for trained in agents:
         if trained.dataset.content_hash != dataset.content_hash:
             raise ConfigError(
                 f"{trained.run.path} was trained on other data than {args.runs[0]}; compare runs on the same data"
             )
-    if len({trained.name for trained in agents}) < len(agents):
-        raise ConfigError("two of the runs have the same name; rename a folder, so that the table can tell them apart")
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed)
     if evaluator.truth is not None or args.goal is not None:
         evaluator.check_play(goal=args.goal)
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))
-    write_report(out, agents, evaluator, subjects, results, notices, args.goal)
+    write_report(out, agents, evaluator, subjects, results, notices, args.goal, args.explorer)
     print(f"wrote {out.absolute()}")
     for trained, evaluation in zip(agents, evaluations, strict=True):
         trained.log(evaluation.results)

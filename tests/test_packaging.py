@@ -47,7 +47,7 @@ def test_the_wheel_contains_qrl_and_nothing_else(wheel: Path) -> None:
         str(path.relative_to(ROOT))
         for folder in ("", *PARTS)  # rglob does not follow links by itself
         for path in (ROOT / "qrl" / folder).rglob("*")
-        if path.suffix in {".py", ".txt", ".yaml", ".typed"}
+        if path.suffix in {".py", ".txt", ".yaml", ".typed", ".html", ".css", ".js"}
     }
     assert files == expected
 
@@ -114,7 +114,8 @@ def test_a_whole_session_beside_folders_of_our_names(installed: Path, project: P
     plugin = ["--plugin", "my_head"]
     _run(project, installed / "train-agent", *plugin, "dataset=data.npz", "run=mine", "model.name=one-sided", *small)
     assert "success rate" in _run(project, installed / "evaluate-planning", "mine", *plugin)
-    _run(project, installed / "compare-agents", "report.html", "mine", *plugin)
+    _run(project, installed / "explore-agents", "explorer.html", "mine", *plugin)
+    _run(project, installed / "compare-agents", "report.html", "mine", "--explorer", "explorer.html", *plugin)
     _run(project, installed / "collect-graph", "graph.npz", "kind=random-sparse", "nodes=20", "feature_size=4")
     _run(project, installed / "train-graph", "dataset=graph.npz", "run=graph", *small)
     program = (

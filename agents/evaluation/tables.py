@@ -8,21 +8,26 @@ from qrl.agents.evaluation.results import Results
 TextRow = tuple[str, list[str]]  # a title and a value per column
 
 
+def metric_rows(results: Sequence[Results]) -> list[tuple[Metric, list[str]]]:
+    """Every metric that has a title and a value, with a text per result."""
+    rows = [(metric, [_show(metric, result) for result in results]) for metric in METRICS if metric.title]
+    return [(metric, values) for metric, values in rows if not set(values) <= {"-", "0"}]
+
+
 def results_rows(results: Sequence[Results]) -> list[TextRow]:
     """A row per metric with a title and a column per result; rows without any value are left out."""
-    rows = [(metric.title, [_show(metric, result) for result in results]) for metric in METRICS if metric.title]
-    return [(title, values) for title, values in rows if not set(values) <= {"-", "0"}]
+    return [(metric.title, values) for metric, values in metric_rows(results)]
 
 
 def _show(metric: Metric, result: Results) -> str:
-    text = _number(result.values.get(metric.key), metric.digits)
+    text = show_number(result.values.get(metric.key), metric.digits)
     if metric.key == "success_rate" and result.success_interval is not None:
         low, high = result.success_interval
         text += f" ({low:.2f}-{high:.2f})"
     return text
 
 
-def _number(value: Value, digits: int = 3) -> str:
+def show_number(value: Value, digits: int = 3) -> str:
     return "-" if value is None else f"{value:,.{digits}f}" if digits == 0 else f"{value:.{digits}f}"
 
 
@@ -36,7 +41,7 @@ def rows_by_distance(result: Results) -> list[TextRow]:
     ]
     ranges = sorted({ends for _, values in columns for ends in values}, key=lambda ends: ends[0] or 0)
     body: list[TextRow] = [
-        (f"  {low}-{high}", [_number(values.get((low, high)), metric.digits) for metric, values in columns])
+        (f"  {low}-{high}", [show_number(values.get((low, high)), metric.digits) for metric, values in columns])
         for low, high in ranges
     ]
     titles = [metric.title for metric, _ in columns]

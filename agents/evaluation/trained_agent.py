@@ -1,5 +1,6 @@
 """The agent of a training run, opened for evaluation: with its data, and what a reader of its results should know."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from qrl.agents.evaluation.results import REFERENCES, Evaluation, Results
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.checkpoint import Checkpoint
 from qrl.agents.runs.run import Run
+from qrl.common.errors import ConfigError
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 
@@ -88,3 +90,11 @@ class TrainedAgent:
                 events.add(tags, self.checkpoint.step)
         except OSError as error:
             raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error
+
+
+def open_agents(runs: Sequence[str | Path], seed: int = 0) -> list[TrainedAgent]:
+    """The agents of several runs, to be shown beside each other: their names must differ."""
+    agents = [TrainedAgent.open(run, seed=seed) for run in runs]
+    if len({trained.name for trained in agents}) < len(agents):
+        raise ConfigError("two of the runs have the same name; rename a folder, so that they can be told apart")
+    return agents

@@ -76,9 +76,9 @@ class Agent:
         self._check_distances()
         return self.all_costs(observations)
 
-    def all_costs(self, observations: NDArray[np.float32]) -> Steps:
-        """(states, goals, actions): what the planner minimizes between all pairs of states."""
-        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)))
+    def all_costs(self, observations: NDArray[np.float32], goals: Ids | None = None) -> Steps:
+        """(states, goals, actions): what the planner minimizes from all states to `goals`, by default all states."""
+        return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)), goals)
 
     def policy_in(self, world: World) -> LazyPolicy:
         """The agent on the states of a world, without a table: there are too many, or each visit looks different."""

@@ -25,18 +25,19 @@ Steps = NDArray[np.float32]  # (states, goals, actions): steps that remain to ea
 
 
 @torch.no_grad()
-def all_steps_to_goal(model: QModel, observations: Tensor) -> Steps:
-    """`steps_to_goal` between all states, computed in chunks."""
+def all_steps_to_goal(model: QModel, observations: Tensor, goals: Ids | None = None) -> Steps:
+    """`steps_to_goal` from all states to `goals`, by default all states, computed in chunks."""
     was_training = model.training
     model.eval()
     rows = model.encode(observations)
+    targets = rows if goals is None else rows[torch.from_numpy(goals)]
     count = len(rows)
-    chunk = min(count, max(1, _CHUNK // (count * model.spec.num_actions**2)))
-    steps = np.empty((count, count, model.spec.num_actions), np.float32)
+    chunk = min(count, max(1, _CHUNK // (len(targets) * model.spec.num_actions**2)))
+    steps = np.empty((count, len(targets), model.spec.num_actions), np.float32)
     for first in tqdm(range(0, count, chunk), desc="distances", delay=5, disable=None, leave=False):
         # The last chunk overlaps the one before: with a single shape, heads are compiled once.
         part = slice(min(first, count - chunk), min(first, count - chunk) + chunk)
-        steps[part] = model.steps_to_goal(rows[part, None], rows[None]).cpu()
+        steps[part] = model.steps_to_goal(rows[part, None], targets[None]).cpu()
     model.train(was_training)
     return steps
 

@@ -23,7 +23,7 @@ class WrittenSettings(WorldSettings):
             return self
         return self.model_copy(update={"layout": load_layout(self.layout).text})
 
-    def load_layout(self) -> Layout:
+    def read_layout(self) -> Layout:
         """The layout of resolved settings; no file is read."""
         if "\n" not in self.layout and self.layout not in builtin_layouts():
             raise LayoutError(f"world {self.name}: {self.layout!r} is neither the text nor the name of a layout")
@@ -38,4 +38,4 @@ class LayoutSettings(WrittenSettings):
 @register_world("layout", LayoutSettings)
 def layout_world(settings: LayoutSettings) -> World:
     """Rooms, corridors and one-way doors written as text."""
-    return with_slip(replace(settings.load_layout().world, discount=settings.discount), settings.slip)
+    return with_slip(replace(settings.read_layout().world, discount=settings.discount), settings.slip)

@@ -22,6 +22,6 @@ def noisy(settings: NoisySettings) -> World:
     Positions reach from -1 to 1; neighbouring cells of six-rooms are 0.11 apart. The graph of the data knows no state
     that it meets.
     """
-    world = replace(settings.load_layout().world, discount=settings.discount)
+    world = replace(settings.read_layout().world, discount=settings.discount)
     world = replace(world, name=f"noisy {world.name}", noise=settings.noise, distractors=settings.distractors)
     return with_slip(world, settings.slip)

@@ -31,7 +31,7 @@ def unseen_doors(settings: UnseenDoorsSettings) -> World:
     to learn from and those held out, which never overlap: collect the data of a run with split=train, and evaluate it
     on a dataset of split=test.
     """
-    layout = settings.load_layout()
+    layout = settings.read_layout()
     solvable = _solvable(layout)
     if settings.configurations + settings.held_out > len(solvable):
         raise WorldError(

@@ -136,6 +136,15 @@ def test_truncated_files(path: Path, keep: int) -> None:
         npz.read(path, FORMAT)
 
 
+def test_errors_do_not_repeat_the_file(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[26:28] = struct.pack("<H", 700)  # the length of the name of the first member
+    path.write_bytes(data)
+    with pytest.raises(DatasetError, match="is damaged or not a test-file file") as raised:
+        npz.read(path, FORMAT)
+    assert len(str(raised.value)) < 400 + len(str(path))
+
+
 def test_member_names_that_are_not_utf8(path: Path) -> None:
     content = bytearray(path.read_bytes())
     entry = content.index(b"PK\x01\x02")  # the first entry of the zip directory

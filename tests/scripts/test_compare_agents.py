@@ -60,9 +60,9 @@ def test_runs_without_a_layout_get_tables(run: Path, capsys: pytest.CaptureFixtu
     assert captured.err.count("note: there is no world to plan in") == 1
     assert captured.out.splitlines()[0].split() == ["mine", "other"]
     page = Path("r.html").read_text()
-    assert "<th>mine</th><th>other</th>" in page
-    assert "<td>triangle violations</td>" in page
-    assert "<img" not in page
+    assert '<th scope="col">mine</th><th scope="col">other</th>' in page
+    assert "triangle violations<small>" in page
+    assert "<img" not in page  # nothing has been trained: not even curves
     assert compare_agents(["s.html", "mine", "--goal", "1,1"]) == 2
     assert "error: there is no world to show" in capsys.readouterr().err
     assert not Path("s.html").exists()
@@ -77,6 +77,8 @@ def test_what_cannot_be_compared(run: Path, capsys: pytest.CaptureFixture[str]) 
     assert "other was trained on other data than iqe" in refused(["r.html", "iqe", "other"])
     assert "two of the runs have the same name" in refused(["r.html", "iqe", "iqe"])
     assert "must end in .html" in refused(["r.txt", "iqe"])
+    missing = refused(["r.html", "iqe", "--explorer", "e.html"])
+    assert "--explorer: e.html does not exist; make it with explore-agents first" in missing
     assert not Path("r.html").exists()
 
 

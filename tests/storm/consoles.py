@@ -58,7 +58,10 @@ class Console:
         pids = [int(pid) for file in children for pid in file.read_text().split()]
         return [pid for pid in pids if b"LokyProcess" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
-    def kill(self, number: int, target: str) -> None:
+    def kill(self, number: int, target: str) -> bool:
+        """Whether there was anything left to kill."""
+        if self.process.poll() is not None:
+            return False
         if target == "group":  # as Ctrl-C in a terminal does
             os.killpg(self.pid, number)
         elif target == "command":
@@ -66,8 +69,11 @@ class Console:
         else:
             while self.process.poll() is None and not self.workers():
                 time.sleep(0.01)
-            for pid in self.workers()[:1]:
+            pids = self.workers()[:1] if self.process.poll() is None else []
+            for pid in pids:
                 os.kill(pid, number)
+            return bool(pids)
+        return True
 
     def wait(self) -> tuple[int, str]:
         """Its status and errors; one that hangs is killed."""
@@ -134,18 +140,18 @@ class Consoles:
             console = self._start(name, folder)
             console.wait_for_start()
             time.sleep(rng.uniform(0, seconds))
-            console.kill(sent, target)
+            killed = console.kill(sent, target)
             status, errors = console.wait()
-            kills += status != 0 or target == "worker"
+            kills += killed and (status != 0 or target == "worker")
             if "Traceback" in errors or status == -signal.SIGALRM:
                 verdict = Verdict.SLOW if status == -signal.SIGALRM else Verdict.TRACEBACK
-                return Outcome(case, kind, verdict, f"status {status}: {errors}", max(kills, 1))
+                return Outcome(case, kind, verdict, f"status {status}: {errors}", kills)
             if status == 0:  # it was faster, or did without the worker
                 break
         verdict, detail = self._finish(name, folder)
         if verdict == Verdict.SURVIVED:
             shutil.rmtree(folder)
-        return Outcome(case, kind, verdict, detail, max(kills, 1))
+        return Outcome(case, kind, verdict, detail, kills)
 
     def _finish(self, name: str, folder: Path) -> tuple[Verdict, str]:
         status, errors = self._start(name, folder).wait()

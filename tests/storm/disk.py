@@ -116,11 +116,11 @@ def _full(folder: Path, rng: random.Random) -> Iterator[None]:
 
 @contextmanager
 def _read_only(folder: Path) -> Iterator[None]:
-    _mount("-o", "remount,ro", str(folder))
+    assert _mount("-o", "remount,ro", str(folder))
     try:
         yield
     finally:
-        _mount("-o", "remount,rw", str(folder))
+        assert _mount("-o", "remount,rw", str(folder))
 
 
 def _mount(*arguments: str) -> bool:

@@ -197,4 +197,4 @@ class Kills:
                 break
         verdict, detail = wrong or subject.finish(folder)
         text = f"{subject.name}: {'; '.join(steps)}\n{detail}" if detail else "by several signals"
-        return Outcome(case, RANDOM, verdict, text, max(kills, 1))
+        return Outcome(case, RANDOM, verdict, text, kills)

@@ -27,7 +27,7 @@ class Outcome:
     kind: str
     verdict: Verdict
     detail: str = ""
-    tried: int = 1  # kills in the case
+    tried: int = 1  # kills in the case: none, if the command was faster
 
     @property
     def failed(self) -> bool:
@@ -70,6 +70,6 @@ class Tally:
 def _line(kind: str, rows: list[Outcome], columns: list[Verdict]) -> str:
     counts: Counter[Verdict] = Counter()
     for row in rows:
-        counts[row.verdict] += row.tried
+        counts[row.verdict] += max(row.tried, row.failed)
     cells = [counts.total() - counts[Verdict.SKIPPED], *(counts[column] for column in columns)]
     return f"| {kind} | " + " | ".join(f"{cell:,}" for cell in cells) + " |"
