@@ -39,7 +39,7 @@ def _ends(dataset: Dataset) -> dict[str, str]:
     """How episodes end. Only a known world says when a goal counts as reached; other data has just flags."""
     with_goal = dataset.goals >= 0
     lines = {"goals": f"recorded for {with_goal.mean():.1%} of episodes" if with_goal.any() else "none recorded"}
-    if dataset.world is not None and with_goal.any():
+    if dataset.known_world is not None and with_goal.any():
         at_goal = dataset.states == np.repeat(dataset.goals, dataset.lengths + 1)
         reached = np.logical_or.reduceat(at_goal, dataset.starts)
         lines["reached their goal"] = f"{reached[with_goal].mean():.1%} of episodes with a goal"
@@ -51,7 +51,7 @@ def _ends(dataset: Dataset) -> dict[str, str]:
 def _coverage(dataset: Dataset) -> dict[str, str]:
     """Visited states and state-action pairs: of all, if the world tells how many there are."""
     states, pairs = len(np.unique(dataset.states)), visits(dataset) > 0
-    if dataset.world is None:
+    if dataset.known_world is None:
         return {
             "states": f"{states:,} distinct among {len(dataset.states):,} observations; number in the world unknown",
             "state-action pairs": f"{pairs.sum():,} distinct among {dataset.num_transitions:,} transitions",
@@ -65,9 +65,9 @@ def _coverage(dataset: Dataset) -> dict[str, str]:
 def _in_world(dataset: Dataset, world: World) -> dict[str, str]:
     before, after = dataset.states[dataset.sources], dataset.states[dataset.sources + 1]
     connected = "strongly connected" if ground_truth(world).strongly_connected else "with unreachable pairs of states"
-    lines = {"blocked moves": f"{(before == after).mean():.2%} of steps"}
+    lines = {} if dataset.noisy else {"blocked moves": f"{(before == after).mean():.2%} of steps"}
     layout, stored = world.layout, dataset.header.world
-    if layout is not None:
+    if layout is not None and not dataset.noisy:
         into_door = (layout.headings[after] >= 0) & (before != after)
         lines = {"door crossings": f"{into_door.mean():.2%} of steps enter a one-way door", **lines}
     if dataset.layout is not None and layout is not None:

@@ -1,9 +1,9 @@
-"""The epsilon-greedy collector: simulates blocks of episodes on the transition table."""
+"""The collector: simulates blocks of episodes on the transition table."""
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,25 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create
 from tqdm import tqdm
 
 from qrl.common.errors import RegistryError
+from qrl.common.seeds import derived_seed
 from qrl.common.settings import Settings
+from qrl.envs.behaviours import BEHAVIOURS, NO_GOAL
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.header import Spaces, TrajectoryHeader, WorldHeader
 from qrl.envs.layout import load_layout
 from qrl.envs.registration import ENV_ID
-from qrl.envs.world import World
+from qrl.envs.world import AnyIds, Ids, World
 from qrl.envs.worlds.registry import WorldSettings, find_world
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
+# What a dataset records: the keys that its policy uses. Data of the default policy has the header of release 0.2.
+_USED = {
+    "epsilon-greedy": {"epsilon", "max_steps", "seed"},
+    "navigate": {"policy", "epsilon", "max_steps", "seed"},
+    "stitch": {"policy", "epsilon", "distance", "max_steps", "seed"},
+    "explore": {"policy", "hold", "max_steps", "seed"},
+}
 _WORLD = "registered world, instead of a layout: world=NAME world.KEY=VALUE; list-worlds shows them"
 
 
@@ -33,7 +42,14 @@ class CollectorSettings(Settings):
     layout: str = Field("six-rooms", description="name of a built-in layout or path of a text file")
     world: SerializeAsAny[WorldSettings] | None = Field(None, description=_WORLD)
     trajectories: int = Field(1000, ge=1, le=10_000_000, description="number of episodes")
+    policy: Literal["epsilon-greedy", "navigate", "stitch", "explore"] = Field(
+        "epsilon-greedy",
+        description="epsilon-greedy: to a goal; navigate: a new goal on arrival; stitch: from any state to one that is "
+        "`distance` steps away; explore: random actions, each held for `hold` steps",
+    )
     epsilon: float = Field(0.6, ge=0, le=1, description="probability of a random action; else along a shortest path")
+    distance: int = Field(4, ge=1, le=10_000, description="steps to the goals of policy=stitch")
+    hold: int = Field(5, ge=1, le=10_000, description="steps for which policy=explore holds an action")
     max_steps: int = Field(200, ge=1, le=10_000, description="maximum number of steps per episode")
     seed: int = Field(0, ge=0, lt=2**63, description="random seed; fewer trajectories are a prefix of more")
 
@@ -85,7 +101,7 @@ def build_world(settings: CollectorSettings) -> tuple[World, dict[str, Any]]:
         return layout.world, {"env_id": ENV_ID, "layout": layout.text, "layout_name": layout.name}
     resolved = settings.world.resolved()
     world = find_world(resolved.name).build(resolved)
-    header = WorldHeader(name=resolved.name, params=resolved.params, hash=world.content_hash)
+    header = WorldHeader(name=resolved.name, params=resolved.params, hash=world.content_hash, noisy=world.noisy)
     return world, {"world": header}
 
 
@@ -102,8 +118,11 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
             blocks.append(_simulate_block(truth, settings, index))
             bar.update(BLOCK_EPISODES)
     states, actions, lengths, goals, reached = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    observations = world.observations
+    if world.noisy:
+        observations, states, goals = _observe_visits(world, settings.seed, states, lengths, goals)
     dataset = Dataset(
-        observations=world.observations,
+        observations=observations,
         states=states,
         actions=actions,
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
@@ -111,37 +130,47 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         truncated=~reached,
         goals=goals.astype(np.int32),
         header=TrajectoryHeader(
-            source="the epsilon-greedy collector",
-            spaces=Spaces(observation_dim=world.observations.shape[1], num_actions=world.num_actions),
+            source=f"the {settings.policy} collector",
+            spaces=Spaces(observation_dim=world.observation_dim, num_actions=world.num_actions),
             **origin,
-            collector=settings.model_dump(include={"epsilon", "max_steps", "seed"}),
+            collector=settings.model_dump(include=_USED[settings.policy]),
         ),
     )
     return dataset.first(settings.trajectories)
+
+
+def _observe_visits(
+    world: World, seed: int, states: AnyIds, lengths: Ids, goals: AnyIds
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
+    """An observation of every visit and, after those of an episode, of its goal; the ids of visits and of goals."""
+    ends = np.cumsum(lengths + 2)  # T + 1 visits, and the goal
+    goal_rows = ends - 1
+    visited = np.ones(int(ends[-1]), bool)
+    visited[goal_rows] = False
+    shown = np.empty(len(visited), np.int64)
+    shown[visited], shown[~visited] = states, np.maximum(goals, 0)
+    rng = np.random.default_rng(derived_seed(seed, "observations"))
+    ids = np.where(goals < 0, NO_GOAL, goal_rows)
+    return world.observe(shown, rng), np.flatnonzero(visited).astype(np.int32), ids.astype(np.int32)
 
 
 def _simulate_block(truth: GroundTruth, settings: CollectorSettings, index: int) -> tuple[NDArray[np.generic], ...]:
     """Concatenated states and actions of one block of episodes, and per episode its length, goal and success."""
     # Always a whole block, so that the first n episodes do not depend on how many follow.
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(index,)))
-    state, goal = truth.sample_tasks(rng, BLOCK_EPISODES)
-    targets, column = np.unique(goal, return_inverse=True)
-    distances = truth.distances_to(targets)
+    behaviour = BEHAVIOURS[settings.policy](truth, settings, rng, BLOCK_EPISODES)
+    state = behaviour.states.copy()
     states = np.empty((settings.max_steps + 1, BLOCK_EPISODES), np.int32)
     actions = np.empty((settings.max_steps, BLOCK_EPISODES), np.int32)
     lengths = np.full(BLOCK_EPISODES, settings.max_steps)
     states[0] = state
     active = np.arange(BLOCK_EPISODES)
     for step in range(settings.max_steps):
-        greedy = truth.greedy(state[active], column[active], distances)
-        explore = rng.random(len(active)) < settings.epsilon
-        # The argmax of random scores is uniform over the allowed actions.
-        scores = rng.random(greedy.shape)
-        action = np.where(greedy | explore[:, None], scores, -1).argmax(1)
+        action = behaviour.act(step, active, state[active])
         state[active] = truth.world.next_states(state[active], action, rng)
         actions[step, active] = action
         states[step + 1, active] = state[active]
-        arrived = state[active] == goal[active]
+        arrived = behaviour.arrive(active, state[active])
         lengths[active[arrived]] = step + 1
         active = active[~arrived]
         if not len(active):
@@ -151,6 +180,6 @@ def _simulate_block(truth: GroundTruth, settings: CollectorSettings, index: int)
         states.T[steps <= lengths[:, None]],
         actions.T[steps[:-1] < lengths[:, None]],
         lengths,
-        goal,
-        state == goal,
+        behaviour.goals,
+        state == behaviour.goals,
     )

@@ -93,6 +93,16 @@ class Dataset(npz.Data):
         self._check_against(world)
         return world
 
+    @property
+    def noisy(self) -> bool:
+        """Whether every visit of a state has an observation, and so an id, of its own."""
+        return self.header.world is not None and self.header.world.noisy
+
+    @property
+    def known_world(self) -> World | None:
+        """The world, if its states are those of the dataset."""
+        return None if self.noisy else self.world
+
     @cached_property
     def sources(self) -> NDArray[np.int64]:
         """(transitions,): index in `states` of the state before each action; the next index holds the one after."""
@@ -128,14 +138,18 @@ class Dataset(npz.Data):
         if not 1 <= count <= self.num_episodes:
             raise DatasetError(f"cannot take the first {count} episodes: there are {self.num_episodes}")
         end = int(self.offsets[count])
+        states, goals = self.states[: end + count], self.goals[:count]
+        # Observations of single visits belong to their episodes; a table of states belongs to the world.
+        rows = 1 + max(states.max(), goals.max()) if self.noisy else len(self.observations)
         return replace(
             self,
-            states=self.states[: end + count],
+            observations=self.observations[:rows],
+            states=states,
             actions=self.actions[:end],
             offsets=self.offsets[: count + 1],
             terminated=self.terminated[:count],
             truncated=self.truncated[:count],
-            goals=self.goals[:count],
+            goals=goals,
         )
 
     @classmethod
@@ -246,13 +260,18 @@ class Dataset(npz.Data):
         assert layout is not None
         self._check_against(layout.world)
 
+    def _shows(self, world: World) -> bool:
+        return np.array_equal(self.observations, world.observations)
+
     def _check_against(self, world: World) -> None:
         """Refuse observations, transitions and ends of episodes that the world does not have."""
         kind = "world" if self.header.layout is None else "layout"
-        if self.header.spaces.num_actions != world.num_actions or not np.array_equal(
-            self.observations, world.observations
-        ):
+        spaces = self.header.spaces
+        same = (spaces.observation_dim, spaces.num_actions) == (world.observation_dim, world.num_actions)
+        if not same or self.noisy != world.noisy or not (self.noisy or self._shows(world)):
             raise DatasetError(f"observations or actions do not match the {kind} in the header")
+        if self.noisy:  # its states are not known
+            return
         before, after = self.states[self.sources], self.states[self.sources + 1]
         illegal = np.flatnonzero(~world.possible(before, self.actions, after))
         if len(illegal):

@@ -69,7 +69,7 @@ class GroundTruth:
         return csr_array((probabilities.ravel(), (rows, following.ravel())), shape=(count * actions, count))
 
     @cached_property
-    def _graph(self) -> csr_array:
+    def graph(self) -> csr_array:
         """Every transition that can happen, as an edge of length 1."""
         count, actions = self.world.num_states, self.world.num_actions
         states = np.repeat(np.arange(count), actions * (self.transitions.size // (count * actions)))
@@ -79,7 +79,7 @@ class GroundTruth:
 
     @cached_property
     def _reversed_graph(self) -> csr_array:
-        return self._graph.T.tocsr()
+        return self.graph.T.tocsr()
 
     # Distances
 
@@ -116,7 +116,7 @@ class GroundTruth:
         distances = np.empty((count, count), np.float32)
         for first in range(0, count, _ROWS_AT_ONCE):
             rows = np.arange(first, min(first + _ROWS_AT_ONCE, count))
-            distances[rows] = shortest_path(self._graph, method="D", unweighted=True, indices=rows)
+            distances[rows] = shortest_path(self.graph, method="D", unweighted=True, indices=rows)
         return distances
 
     def _values_to(self, goals: AnyIds) -> Distances:
@@ -171,17 +171,27 @@ class GroundTruth:
 
     @cached_property
     def _components(self) -> tuple[int, NDArray[np.int32]]:
-        count, labels = connected_components(self._graph, connection="strong")
+        count, labels = connected_components(self.graph, connection="strong")
         return int(count), labels
+
+    @cached_property
+    def _reached_goals(self) -> dict[int, Ids]:
+        """The goals that the states of a strongly connected component reach, for those that were asked for."""
+        return {}
+
+    def goals_from(self, state: int) -> Ids:
+        """The goals that a state reaches, itself included if it is one."""
+        component = int(self._components[1][state])
+        if component not in self._reached_goals:
+            reached = breadth_first_order(self.graph, state, return_predecessors=False)
+            self._reached_goals[component] = self.world.goals[np.isin(self.world.goals, reached)]
+        return self._reached_goals[component]
 
     @cached_property
     def _tasks(self) -> _Tasks:
         world = self.world
         _, members, group = np.unique(self._components[1][world.starts], return_index=True, return_inverse=True)
-        goals = []
-        for start in world.starts[members]:
-            reached = breadth_first_order(self._graph, start, return_predecessors=False)
-            goals.append(world.goals[np.isin(world.goals, reached)])
+        goals = [self.goals_from(start) for start in world.starts[members]]
         own = np.array([_index(goals[part], start) for part, start in zip(group, world.starts, strict=True)])
         counts = np.array([len(part) for part in goals])[group] - (own >= 0)
         return _Tasks(group, counts, np.where(own < 0, world.num_states, own), goals)
@@ -229,6 +239,16 @@ class GroundTruth:
             goals[members] = tasks.goals[group][choice[members]]
         starts: Ids = self.world.starts[start]
         return starts, goals
+
+    def sample_goals(self, rng: np.random.Generator, states: Ids) -> Ids:
+        """For each state another goal that it reaches, uniformly; where there is none, the state itself."""
+        goals = states.copy()
+        for index, state in enumerate(states):
+            others = self.goals_from(int(state))
+            others = others[others != state]
+            if len(others):
+                goals[index] = others[rng.integers(len(others))]
+        return goals
 
     def all_tasks(self) -> tuple[Ids, Ids]:
         """Every start with every other goal that is reachable from it."""

@@ -21,6 +21,7 @@ class WorldHeader(Settings):
     name: str
     params: dict[str, Any]
     hash: str
+    noisy: bool = False  # every visit of a state has an observation of its own
 
 
 class TrajectoryHeader(Settings):
@@ -32,7 +33,7 @@ class TrajectoryHeader(Settings):
     layout: str | None = None
     layout_name: str | None = None
     world: WorldHeader | None = None
-    collector: dict[str, int | float] | None = None
+    collector: dict[str, int | float | str] | None = None
     versions: dict[str, str] = Field(default_factory=versions)
 
     @model_serializer(mode="wrap")

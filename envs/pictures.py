@@ -57,7 +57,7 @@ def _draw_doors(ax: Axes, layout: Layout) -> None:
 
 def coverage_picture(dataset: Dataset, path: str | Path) -> None:
     """Draw two maps: number of steps taken in each state, and number of distinct actions taken there."""
-    world = dataset.world
+    world = dataset.known_world
     if world is None or world.cells is None:
         raise DatasetError("coverage cannot be drawn: the dataset has no world that maps states to cells")
     counts = visits(dataset)

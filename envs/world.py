@@ -29,6 +29,8 @@ class World:
     cells: (states, 2), the cell (x, y) in which a state is drawn, if the world has a map. States may share a cell.
     layout: the walls and doors of the map, if it was written as one.
     discount: gamma of the exact distances of a stochastic world, log_gamma max_pi E[gamma^T]; hop counts need none.
+    noise, distractors: what every visit adds anew to the observation, a standard deviation of Gaussian noise and a
+    number of dimensions of nothing but standard Gaussian noise.
     """
 
     name: str
@@ -40,6 +42,8 @@ class World:
     cells: Any = None
     layout: "Layout | None" = None
     discount: float = 0.95
+    noise: float = 0
+    distractors: int = 0
 
     def __post_init__(self) -> None:
         observations = self._array("observations", self.observations, "float") + np.float32(0)  # turns -0 into 0
@@ -61,6 +65,8 @@ class World:
             self._set(cells=cells)
         if not 0 < self.discount < 1:
             raise self._error(f"discount must be between 0 and 1 (got {self.discount})")
+        if self.noise < 0 or self.distractors < 0:
+            raise self._error(f"noise and distractors must be at least 0 (got {self.noise} and {self.distractors})")
 
     def _set_transitions(self) -> None:
         transitions, count = self._array("transitions", self.transitions, "int"), self.num_states
@@ -142,6 +148,24 @@ class World:
         return int(self.transitions.shape[1])
 
     @property
+    def observation_dim(self) -> int:
+        return int(self.observations.shape[1]) + self.distractors
+
+    @property
+    def noisy(self) -> bool:
+        """Whether no observation repeats."""
+        return self.noise > 0 or self.distractors > 0
+
+    def observe(self, states: AnyIds, rng: np.random.Generator) -> NDArray[np.float32]:
+        """(n, observation_dim): observations of the states, with new noise."""
+        rows: NDArray[np.float32] = self.observations[states]
+        if self.noisy:
+            # One call, so that fewer rows get the numbers of the first of more.
+            signal, added = np.split(rng.standard_normal((len(rows), self.observation_dim)), [rows.shape[1]], axis=1)
+            rows = np.concatenate([rows + self.noise * signal, added], axis=1).astype(np.float32)
+        return rows
+
+    @property
     def deterministic(self) -> bool:
         return self.probabilities is None
 
@@ -158,6 +182,8 @@ class World:
     def content_hash(self) -> str:
         """SHA-256 of all that defines the world; its name does not."""
         digest = hashlib.sha256(f"discount {self.discount!r}".encode() if not self.deterministic else b"")
+        if self.noisy:
+            digest.update(f"noise {self.noise!r} {self.distractors}".encode())
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):

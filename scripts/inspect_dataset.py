@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         check_export(args.to_minari)
     dataset = Dataset.load(args.file)
-    if picture is not None and (dataset.world is None or dataset.world.cells is None):
+    if picture is not None and (dataset.known_world is None or dataset.known_world.cells is None):
         raise DatasetError(f"{args.file} has no map to draw: its states have no cells; remove --picture")
 
     for name, text in {"file": f"{args.file} (valid)", **card(dataset)}.items():

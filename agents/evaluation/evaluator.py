@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
+from qrl.agents.evaluation.notices import axiom_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
@@ -68,8 +70,9 @@ class Evaluator:
         self.seed = seed
         self.env = env
         self.max_steps = max_steps
-        self.tabulated = len(dataset.observations) <= MAX_TABLE
         self.truth = None if dataset.world is None else ground_truth(dataset.world)
+        self.observations = _states(dataset, seed)
+        self.tabulated = len(self.observations) <= MAX_TABLE
         self.protocol = self._choose(protocol)
         if episodes is not None and self.protocol != "paper":
             raise ConfigError("episodes: a number of sampled tasks needs the paper's protocol")
@@ -116,13 +119,7 @@ class Evaluator:
         if self._cut_at < self.max_steps:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
         if self.truth is not None:
-            notices += self.truth.world.notices
-        if self.truth is not None and not self.truth.world.deterministic:
-            gamma = self.truth.world.discount
-            notices.append(
-                f"the world is stochastic: distances are log_gamma E[gamma^T] with gamma {gamma}, success rates of the "
-                "exhaustive protocol are exact probabilities, and the empirical graph takes lucky outcomes for certain"
-            )
+            notices += world_notices(self.truth.world)
         return notices
 
     # What is scored
@@ -135,18 +132,19 @@ class Evaluator:
                 f"the agent takes {agent.observation_dim}-dimensional observations and has {num_actions} actions, "
                 f"but the dataset has {spaces.observation_dim} and {spaces.num_actions}"
             )
-        observations = self.dataset.observations
         if not self.tabulated:
-            return Subject(name, agent if self.truth is None else agent.policy_on(observations), None, agent)
-        costs = agent.all_costs(observations)
+            return Subject(name, agent if self.truth is None else agent.policy_in(self.truth.world), None, agent)
+        costs = agent.all_costs(self.observations)
         steps = costs if agent.learns == "distances" else None
-        return Subject(name, TablePolicy.greedy(costs, observations, self.seed, fallback=agent), steps, agent)
+        if self.dataset.noisy and self.protocol == "paper" and self.truth is not None:
+            return Subject(name, agent.policy_in(self.truth.world), steps, agent)
+        return Subject(name, TablePolicy.greedy(costs, self.observations, self.seed, fallback=agent), steps, agent)
 
     def reference(self, name: str) -> Subject:
         """One of `REFERENCES`, ready to be scored."""
         if name not in REFERENCES:
             raise ConfigError(unknown_name("reference", name, list(REFERENCES)))
-        if name == "random":
+        if name == "random" or (name == "empirical-graph" and self.dataset.noisy):  # which knows no state that it meets
             seed = derived_seed(self.seed, "random actions")
             return Subject(name, RandomPolicy(self.dataset.header.spaces.num_actions, seed))
         reason = self._impossible(name)
@@ -159,7 +157,7 @@ class Evaluator:
             steps = oracle_steps(self.truth)
         else:
             steps = empirical_steps(self.dataset)
-        return Subject(name, TablePolicy.greedy(steps, self.dataset.observations, self.seed), steps)
+        return Subject(name, TablePolicy.greedy(steps, self.observations, self.seed), steps)
 
     def references(self) -> list[Subject]:
         """All that can be scored here."""
@@ -217,7 +215,7 @@ class Evaluator:
             scores,
             repr(self.dataset),
             self.dataset.content_hash,
-            [*(notices or []), *_axiom_notices(subject, results), *self.notices],
+            [*(notices or []), *axiom_notices(subject.name, subject.agent, results), *self.notices],
             **origin,  # type: ignore[arg-type]
         )
 
@@ -230,7 +228,7 @@ class Evaluator:
         if self.truth is None:
             return None
         exact = self.truth.between(self.starts, self.goals)
-        if self.protocol == "paper" and self._in_env:
+        if self.protocol == "paper" and self.tabulated and self._in_env:  # in a large world, walking is much faster
             played = play_tasks(self.truth.layout, policy, self.starts, self.goals, self.max_steps)
             return Tasks.of(outcome(played), exact)
         assert isinstance(policy, GreedyPolicy | RandomPolicy)
@@ -306,6 +304,14 @@ class Evaluator:
         return play(env, policy, self.max_steps, render=True, options=options)
 
 
+def _states(dataset: Dataset, seed: int) -> NDArray[np.float32]:
+    """(states, dim): an observation of every state of the world, or of the dataset if there is none."""
+    if not dataset.noisy or dataset.world is None:
+        return dataset.observations
+    rng = np.random.default_rng(derived_seed(seed, "observations"))
+    return dataset.world.observe(np.arange(dataset.world.num_states), rng)
+
+
 def _value(metric: Metric, part: object) -> Value:
     value = metric.compute(part)
     return value if value is None or metric.digits else round(value)  # digits 0: a count
@@ -322,20 +328,3 @@ def _success_rows(tasks: Tasks | None, ranges: list[Range]) -> list[DistanceRow]
     metrics = [metric for metric in TASKS if metric.by_distance]
     parts = [(ends, tasks.between(*ends)) for ends in ranges]
     return [_row(ends, metrics, part) for ends, part in parts if len(part)]
-
-
-def _axiom_notices(subject: Subject, results: Results) -> list[str]:
-    """Warn of a model that declares to be a quasimetric and is none."""
-    if subject.agent is None or not subject.agent.model.guaranteed_quasimetric or subject.agent.learns == "scores":
-        return []
-    violations, identity = results["axioms.triangle_violations"], results["axioms.identity_error"]
-    broken = {
-        f"the triangle inequality in {violations:.1%} of random triples": (violations or 0) > 0,
-        f"d(x, x) = 0 by {identity:.2g} on average": subject.agent.model.goal_kind == "state-action"
-        and (identity or 0) > 1e-3,
-    }
-    return [
-        f"{subject.name} declares guaranteed_quasimetric but violates {what}"
-        for what, violated in broken.items()
-        if violated
-    ]

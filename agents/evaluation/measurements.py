@@ -135,7 +135,7 @@ class Measurements:
         return self._pairs(seen=False)
 
     def _pairs(self, seen: bool) -> Tasks | None:
-        if self.truth is None or self.all_pairs is None:
+        if self.truth is None or self.all_pairs is None or self.dataset.noisy:
             return None
         connected = np.any(seen_goals(self.dataset), axis=-1)  # by one trajectory, whatever its first action
         return self.all_pairs.select(connected[reachable_pairs(self.truth)] == seen)
@@ -155,11 +155,16 @@ class Measurements:
 
     @cached_property
     def seen(self) -> Estimates | None:
-        return self._estimates(lambda exact: reachable_goals(exact) & seen_goals(self.dataset))
+        return self._in_data(seen=True)
 
     @cached_property
     def unseen(self) -> Estimates | None:
-        return self._estimates(lambda exact: reachable_goals(exact) & ~seen_goals(self.dataset))
+        return self._in_data(seen=False)
+
+    def _in_data(self, seen: bool) -> Estimates | None:
+        if self.dataset.noisy:  # nobody knows which states it has seen
+            return None
+        return self._estimates(lambda exact: reachable_goals(exact) & (seen_goals(self.dataset) == seen))
 
     @cached_property
     def unreachable(self) -> Estimates | None:
@@ -176,7 +181,8 @@ class Measurements:
     def axioms(self) -> Axioms | None:
         if self.agent is None or self.agent.learns == "scores":
             return None
-        return measure_axioms(self.agent, self.steps, self.dataset, self.truth, self.seed)
+        steps, truth = (None, None) if self.dataset.noisy else (self.steps, self.truth)
+        return measure_axioms(self.agent, steps, self.dataset, truth, self.seed)
 
 
 def reachable_pairs(truth: GroundTruth) -> Mask:

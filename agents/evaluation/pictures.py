@@ -144,7 +144,7 @@ def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, pa
     assert subject.steps is not None
     exact = oracle_steps(truth)
     reachable = reachable_goals(exact)
-    seen = seen_goals(dataset)
+    seen = np.zeros_like(reachable) if dataset.noisy else seen_goals(dataset)
     top = 1.25 * float(exact[reachable].max())
     figure = Figure(figsize=(12, 5.4), layout="constrained")
     for ax, chosen, title in zip(

@@ -23,7 +23,7 @@ def score_planning(
     if dataset.world is None:
         return {}
     truth = ground_truth(dataset.world)
-    measure = _all_tasks if len(dataset.observations) <= MAX_TABLE else _sampled_tasks
+    measure = _all_tasks if len(observations) <= MAX_TABLE else _sampled_tasks
     measurements = measure(model, observations, dataset, truth, seed, learns)
     scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
     return {name: value for name, value in scores.items() if value is not None}

@@ -11,6 +11,8 @@ from qrl.agents.errors import LearnerError
 from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import Ids, LazyPolicy, Steps, all_steps_to_goal, as_rows, greedy_actions, state_keys
 from qrl.agents.scaling import Scaling
+from qrl.common.seeds import derived_seed
+from qrl.envs.world import World
 from qrl.errors import ContractError, ShapeError
 from qrl.q_models.base import QModel
 
@@ -78,13 +80,14 @@ class Agent:
         """(states, goals, actions): what the planner minimizes from all states to `goals`, by default all states."""
         return all_steps_to_goal(self.model, self.scaling(torch.tensor(observations)), goals)
 
-    def policy_on(self, observations: NDArray[np.float32]) -> LazyPolicy:
-        """The agent on states that are rows of `observations`, too many for a table."""
+    def policy_in(self, world: World) -> LazyPolicy:
+        """The agent on the states of a world, without a table: there are too many, or each visit looks different."""
+        rng = np.random.default_rng(derived_seed(self.seed, "observations"))
 
         def costs(states: Ids, goals: Ids) -> Steps:
-            return -self.action_scores(observations[states], observations[goals])
+            return -self.action_scores(world.observe(states, rng), world.observe(goals, rng))
 
-        return LazyPolicy(costs, observations, self.seed, fallback=self)
+        return LazyPolicy(costs, world.observations, self.seed, fallback=self, deterministic=not world.noisy)
 
     def _check_distances(self) -> None:
         if self.learns == "scores":

@@ -94,7 +94,7 @@ class GreedyPolicy(ABC):
     States are those that have a row in `observations`; other observations are left to the `fallback`.
     """
 
-    deterministic = True
+    deterministic = True  # unless it sees a state differently every time
 
     def __init__(self, observations: NDArray[np.float32], fallback: Policy, seed: int = 0) -> None:
         self.fallback = fallback
@@ -112,8 +112,8 @@ class GreedyPolicy(ABC):
         return int(self.choose(np.array([state]), np.array([target]))[0])
 
     def walk(self, truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int = MAX_STEPS) -> Outcome:
-        """Follow all tasks at once on the transition table; in a stochastic world, one episode of each."""
-        if not truth.world.deterministic:
+        """Follow all tasks at once on the transition table; with chance, one episode of each."""
+        if not (self.deterministic and truth.world.deterministic):
             rng = np.random.default_rng(derived_seed(self.seed, "chance"))
             return Outcome.of_chance(*sample_chain(truth, self.choose, starts, goals, max_steps, rng))
         last, steps, blocked = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
@@ -157,10 +157,16 @@ class LazyPolicy(GreedyPolicy):
     """
 
     def __init__(
-        self, steps: Callable[[Ids, Ids], Steps], observations: NDArray[np.float32], seed: int, fallback: Policy
+        self,
+        steps: Callable[[Ids, Ids], Steps],
+        observations: NDArray[np.float32],
+        seed: int,
+        fallback: Policy,
+        deterministic: bool = True,
     ) -> None:
         super().__init__(observations, fallback, seed)
         self.steps = steps
+        self.deterministic = deterministic
         self.keys = state_keys(observations)
 
     def choose(self, states: Ids, goals: Ids) -> Ids:

@@ -57,6 +57,10 @@ class Problem(ABC):
     ) -> dict[str, float]:
         """The metrics of a model, by column."""
 
+    def scored_states(self, dataset: Any, seed: int) -> NDArray[np.float32] | None:
+        """What `score` observes of the states, where that is not the data itself."""
+        return None
+
     def scored(self, dataset: Any) -> list[str]:
         """The columns that `score` gives."""
         return [name for name, metric in columns(self.metrics).items() if metric.in_training]
@@ -97,6 +101,12 @@ class OfflineRL(Problem):
         from qrl.agents.evaluation.training_scores import score_planning
 
         return score_planning(model, observations, dataset, seed, learns)
+
+    def scored_states(self, dataset: Dataset, seed: int) -> NDArray[np.float32] | None:
+        """Where every visit has an observation of its own, a new one of each state."""
+        if not dataset.noisy or dataset.world is None:
+            return None
+        return dataset.world.observe(np.arange(dataset.world.num_states), np.random.default_rng(seed))
 
     def scored(self, dataset: Dataset) -> list[str]:
         return [] if dataset.world is None else super().scored(dataset)

@@ -114,8 +114,11 @@ class Trainer:
         """The metrics of the model as it is now."""
         seed = derived_seed(self.settings.seed, f"evaluation {self.learner.steps_done}")
         learner = self.learner
-        problem = problem_of(self.settings)
-        return problem.score(learner.model, learner.observations, self.dataset, seed, learner.learns)
+        problem, observations = problem_of(self.settings), learner.observations
+        states = problem.scored_states(self.dataset, derived_seed(seed, "observations"))
+        if states is not None:
+            observations = self.scaling(torch.tensor(states)).to(self.settings.device)
+        return problem.score(learner.model, observations, self.dataset, seed, learner.learns)
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()

@@ -17,7 +17,7 @@ from qrl.envs.world import World
 Builder = Callable[[Any], World]
 BuilderT = TypeVar("BuilderT", bound=Builder)
 
-_BUILTIN = ("layout", "maze", "minigrid", "teleport", "unseen-doors")  # the name of each is that of its module
+_BUILTIN = ("layout", "maze", "minigrid", "noisy", "teleport", "unseen-doors")  # the name of each is that of its module
 
 
 class WorldSettings(Settings):
