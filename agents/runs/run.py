@@ -226,7 +226,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether it has been trained to the end, and its last checkpoint is of that step."""
-        return self.complete.exists() and self.step >= (self.num_steps or 0)
+        return self.complete.exists() and self.checkpoint.is_file() and self.step >= (self.num_steps or 0)
 
     @property
     def num_steps(self) -> int | None:

@@ -113,9 +113,9 @@ def test_comparing(capsys: pytest.CaptureFixture[str]) -> None:
     page = Path("r.html").read_text()
     assert f"<b>Note:</b> {NOTICE}." in page
     assert "<p>Model iqe-sum, trained by gcbc for 60 steps.</p>" in page
-    cloned, learned = page.split("<h2>cloned</h2>")[1].split("<h2>learned</h2>")
+    cloned, learned = page.split(">cloned</h2>")[1].split(">learned</h2>")
     assert cloned.count("<img") == 1  # the task
-    assert learned.split("<h2>")[0].count("<img") == 3  # also the map and the estimates
+    assert learned.split("<h2")[0].count("<img") == 3  # also the map and the estimates
 
 
 def test_data_without_a_layout(capsys: pytest.CaptureFixture[str]) -> None:

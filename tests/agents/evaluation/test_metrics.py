@@ -279,8 +279,7 @@ def test_a_metric_of_a_plugin_shows_up_everywhere(toy_metric: Metric, trained: P
     subject = opened.subject(evaluator)
     write_report(tmp_path / "r.html", [opened], evaluator, [subject], [evaluation.results, *evaluation.references])
     page = (tmp_path / "r.html").read_text()
-    assert "<dt>toy wins</dt><dd>how often the toy wins</dd>" in page
-    assert "<td>toy wins</td><td>12.5</td>" in page
+    assert '<th scope="row">toy wins<small>how often the toy wins</small></th><td>12.5</td>' in page
     opened.log(evaluation.results)
     events = EventAccumulator(str(opened.run.tensorboard)).Reload()
     assert [event.value for event in events.Scalars("planning-exhaustive/toy.wins")] == [12.5]
