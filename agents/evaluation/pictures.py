@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
 from qrl.agents.evaluation.measurements import reachable_goals, seen_goals
 from qrl.agents.evaluation.results import PICTURES, REFERENCES, DistanceRow, Evaluation, Results
-from qrl.agents.planning.planner import Ids, TablePolicy, distances_between
+from qrl.agents.planning.planner import GreedyPolicy, Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
@@ -55,8 +55,9 @@ def evaluation_pictures(
 def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | Path) -> None:
     """Learned and exact distance from every state to a goal and their difference, with the greedy actions."""
     assert subject.steps is not None
-    assert isinstance(subject.policy, TablePolicy)
-    elsewhere = np.arange(len(truth.distances)) != goal
+    assert isinstance(subject.policy, GreedyPolicy)
+    states = np.arange(len(truth.distances))
+    elsewhere = states != goal
     learned = distances_between(subject.steps)[:, goal]
     exact = truth.distances[:, goal]
     finite = np.isfinite(exact)
@@ -68,7 +69,9 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure = Figure(figsize=(13.5, 5.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     drawn = draw_map(left, truth.world, np.where(np.isfinite(learned), learned, np.nan), **scale)
-    lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
+    lost = _draw_policy(
+        left, truth, subject.policy.choose(states, np.full(len(states), goal)), goal, np.ones(len(exact), bool)
+    )
     reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
     source = "learned" if subject.agent is not None else "estimated"
     left.set_title(f"{source}: {reached}")
