@@ -86,17 +86,23 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure.colorbar(drawn, ax=right, shrink=0.75, label="red: overestimated, blue: underestimated")
     x, y = truth.world.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.world.name}")
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
+    if _has_arrows(truth):
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
     save_figure(figure, path)
 
 
+def _has_arrows(truth: GroundTruth) -> bool:
+    """Whether an action is a move to a cell."""
+    return truth.world.layout is not None and truth.world.deterministic
+
+
 def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Draw an action for every state; returns the states from which the goal is never reached."""
+    """Draw an action for every state, if it is a move; returns the states from which the goal is never reached."""
     lost = ~truth.reaching(actions, goal)
     _draw_goal(ax, truth, goal)
-    layout = truth.world.layout
-    if layout is None or not truth.world.deterministic:  # otherwise an action is not a move to a cell
+    if not _has_arrows(truth):
         return lost
+    layout = truth.layout
     states = np.arange(len(actions))
     following = truth.transitions[states, actions]
     following[goal] = goal
