@@ -19,16 +19,8 @@ class Explorer {
     this.cursor = null;
     this.panels = page.world.drawing ? page.planners.map((planner) => new Panel(this, planner)) : [];
     byId("panels").append(...this.panels.map((panel) => panel.element));
-    const names = {
-      play: "play",
-      back: "back",
-      forward: "forward",
-      time: "time",
-      speed: "speed",
-      text: "time-text",
-      list: "walks",
-    };
-    const controls = Object.fromEntries(Object.entries(names).map(([key, id]) => [key, byId(id)]));
+    const [play, back, forward, time, speed] = ["play", "back", "forward", "time", "speed"].map(byId);
+    const controls = { play, back, forward, time, speed, text: byId("time-text"), list: byId("walks") };
     this.player = new Player(page, controls, () => this.mark());
     this.view.listener = (changes) => this.draw(changes);
     this.connect();
@@ -88,6 +80,7 @@ class Explorer {
 
   hover(map, state, event) {
     const tip = byId("tip");
+    if (state === this.cursor && !tip.hidden) return;
     this.cursor = state >= 0 ? state : null;
     this.mark();
     const table = this.showDetails();

@@ -69,9 +69,10 @@ def common_world(agents: Sequence[TrainedAgent]) -> ExplorerWorld:
         )
     world = ExplorerWorld.of(first.dataset)
     for trained in others:
-        if trained.dataset.content_hash != first.dataset.content_hash and not world.same_as(
-            ExplorerWorld.of(trained.dataset)
-        ):
+        data = trained.dataset
+        if data.content_hash == first.dataset.content_hash:
+            continue
+        if len(data.observations) != count or not world.same_as(ExplorerWorld.of(data)):
             raise ConfigError(
                 f"{trained.run.path} was trained in another world than {first.run.path}; a page shows one world: "
                 "make one page per world"

@@ -152,15 +152,18 @@ export function drawHatch(context, style) {
   context.stroke(HATCH);
 }
 
-/** A context in CSS pixels on a sharp canvas. */
+/** An empty context in CSS pixels on a sharp canvas. */
 export function prepare(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  const size = [Math.round(width * ratio), Math.round(height * ratio)];
   const context = canvas.getContext("2d");
-  context.scale(ratio, ratio);
+  if (canvas.width !== size[0] || canvas.height !== size[1]) {
+    [canvas.width, canvas.height] = size; // takes new memory
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
   return context;
 }
 

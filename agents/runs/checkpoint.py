@@ -18,7 +18,7 @@ from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.settings import Learns
 from qrl.common.files import atomic_write, regular_file
 from qrl.common.settings import Settings
-from qrl.common.text import shown
+from qrl.common.text import clip, shown
 
 FORMAT = "qrl-checkpoint"
 VERSION = 2
@@ -59,7 +59,7 @@ def load_checkpoint(path: Path, with_tensors: bool = True) -> tuple[Checkpoint, 
             keys = list(file.keys()) if with_tensors else []
             tensors = {key: file.get_tensor(key) for key in keys}
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path} cannot be read as a checkpoint: {error}") from error
+        raise CheckpointError(f"{path} cannot be read as a checkpoint: {clip(error)}") from error
     tensors_hash = content.pop("tensors_hash", None)
     if with_tensors:
         if tensors_hash is not None and tensors_hash != _hash(tensors):

@@ -47,7 +47,8 @@ def _ranking(findings: Findings, groups: list[GroupSummary]) -> Figure:
 def _lines(findings: Findings, groups: list[GroupSummary]) -> Figure:
     """One panel per world: the metric against the axis."""
     worlds = list(findings.study.settings.worlds) or [""]
-    closer = len(worlds) == 1 and len(findings.selected) > BEST
+    values = findings.study.settings.values
+    closer = len(worlds) == 1 and len(findings.selected) > BEST and len(values) > 2  # else it would be a single point
     panels = len(worlds) + closer
     figure = Figure(figsize=(4 + 5 * panels, 7), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]

@@ -35,13 +35,21 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
             print(f"error: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return 130
+            return _interrupted()
         except BrokenPipeError:  # a reader such as `head` has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at the end
             return 141
+        except Exception as error:
+            if "KeyboardInterrupt" in str(error):  # pydantic turns an interrupt of its compiled code into an error
+                return _interrupted()
+            raise
 
     return run
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return 130
 
 
 class Parser(argparse.ArgumentParser):

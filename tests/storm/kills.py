@@ -188,7 +188,8 @@ class Kills:
             seconds: float | None = rng.uniform(0, subject.undisturbed.seconds)
             if rng.random() < 0.5:
                 at, seconds = rng.randrange(len(subject.operations)), None
-                kill = Kill(kill.number, at, torn=rng.choice([None, at]))
+                # Only SIGKILL leaves a torn file: after another signal, the process would continue to write it.
+                kill = Kill(kill.number, at, torn=at if kill.number == signal.SIGKILL else None)
             ended = subject.killed(folder, kill, seconds)
             steps.append(f"{kill} after {seconds} s: {ended.status}")
             wrong = judge(ended, kill)

@@ -66,10 +66,18 @@ def command(main: Main, *argv: str) -> str:
 # What is done with the files, in the folder that holds them
 
 
-def inspect() -> object:
+def inspect(file: str = "data.npz") -> object:
     from qrl.scripts import inspect_dataset
 
-    return command(inspect_dataset.main, "data.npz")
+    return command(inspect_dataset.main, file)
+
+
+def inspect_maze() -> object:
+    return inspect("maze.npz")
+
+
+def inspect_minigrid() -> object:
+    return inspect("minigrid.npz")
 
 
 def resume(run: str = "stopped") -> object:
@@ -220,6 +228,8 @@ class Kind:
 
 KINDS = [
     Kind("trajectory dataset", "agent/data.npz", containers.NPZ, (inspect, inspect, resume, evaluate), 1300, True),
+    Kind("dataset of a maze", "agent/maze.npz", containers.NPZ, (inspect_maze,), 300, True),
+    Kind("dataset of a MiniGrid world", "agent/minigrid.npz", containers.NPZ, (inspect_minigrid,), 200, True),
     Kind("checkpoint, resumed", "agent/stopped/checkpoint.safetensors", containers.TENSORS, (resume,), 900, True),
     Kind(
         "checkpoint, loaded",
@@ -267,6 +277,8 @@ def _agent() -> None:
     from qrl.scripts import collect_dataset, train_agent
 
     command(collect_dataset.main, "data.npz", "layout=corridor", "trajectories=12", "max_steps=15")
+    for world in ("maze", "minigrid"):
+        command(collect_dataset.main, f"{world}.npz", f"world={world}", "trajectories=3", "max_steps=15")
     for run in ("done", "stopped"):
         command(train_agent.main, f"run={run}", "dataset=data.npz", *_SMALL, *_SHORT)
     _stop(Path("stopped"))

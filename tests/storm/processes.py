@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ def preload() -> None:
     for module in _HEAVY:
         importlib.import_module(module)
     tqdm.monitor_interval = 0  # no thread
+    tqdm.set_lock(threading.RLock())  # its own is shared by forked processes, and a killed one would keep it for ever
     torch.set_num_threads(1)
     qrl.list_learners()
     qrl.list_q_models()

@@ -1,6 +1,7 @@
 """The file format. What a damaged checkpoint does to a run is in test_bad_runs."""
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,12 @@ def test_values_that_are_not_finite(name: str, tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "c", CHECKPOINT, {"x": torch.ones(2), name: torch.tensor([1.0, float("inf")])})
     with pytest.raises(CheckpointError, match=f"c: {name} has values that are not finite"):
         load_checkpoint(tmp_path / "c")
+
+
+def test_errors_do_not_repeat_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    header = json.dumps({"weight": "x" * 3000}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(CheckpointError, match="cannot be read as a checkpoint") as raised:
+        load_checkpoint(path)
+    assert len(str(raised.value)) < 400 + len(str(path))

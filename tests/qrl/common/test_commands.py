@@ -38,6 +38,7 @@ def test_a_closed_pipe_ends_a_command_quietly(length: int) -> None:
         (143, 143, ""),
         (ConfigError("lr: too high"), 2, "error: lr: too high\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
+        (RuntimeError("building a validator: KeyboardInterrupt: "), 130, "interrupted\n"),
     ],
 )
 def test_the_exit_status(
