@@ -15,7 +15,7 @@ from tests.storm.consoles import Consoles
 from tests.storm.disk import Disks
 from tests.storm.files import Files
 from tests.storm.kills import Kills
-from tests.storm.processes import preload
+from tests.storm.processes import default_signals, preload
 from tests.storm.report import Outcome, Tally
 
 BEGIN, END = "<!-- storm -->\n", "<!-- end of storm -->\n"
@@ -24,6 +24,7 @@ Part = Kills | Consoles | Disks | Files
 
 def main() -> int:
     args = _arguments()
+    default_signals()
     preload()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # much faster for thousands of small files
     folder = Path(args.folder or tempfile.mkdtemp(prefix="storm-", dir=memory)).absolute()
@@ -38,7 +39,7 @@ def main() -> int:
             part = part_type(args.seed, count, folder / part_type.__name__.lower())
             tallies.append(_storm(part, title, args.only))
             failures += len(tallies[-1].failures)
-    text = _page(args, tallies)
+    text = _page(args, [tally for tally in tallies if tally.outcomes])
     print(text)
     if args.out is not None:
         _write(Path(args.out), text)
