@@ -17,6 +17,7 @@ from qrl.envs.collector import CollectorSettings
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout, builtin_layouts, load_layout
+from qrl.envs.minari_parts import encode_parts
 from qrl.envs.registration import ENV_ID
 
 
@@ -72,11 +73,12 @@ def _episode(minari: Any, dataset: Dataset, index: int, with_goals: bool) -> Any
         goal = np.broadcast_to(dataset.observations[dataset.goals[index]], rows.shape)
         observations = {"observation": rows, "achieved_goal": rows, "desired_goal": goal}
     last = np.arange(end - first) == end - first - 1
+    at_goal = last & dataset.terminated[index] if dataset.noisy else states[1:] == dataset.goals[index]
     return minari.data_collector.EpisodeBuffer(
         id=index,
         observations=observations,
         actions=dataset.actions[first:end].astype(np.int64),
-        rewards=np.where(states[1:] == dataset.goals[index], 0.0, -1.0),
+        rewards=np.where(at_goal, 0.0, -1.0),
         terminations=last & dataset.terminated[index],
         truncations=last & dataset.truncated[index],
     )
@@ -94,21 +96,29 @@ def from_minari(dataset_id: str) -> Dataset:
 def _read(stored: Any, dataset_id: str) -> Dataset:
     actions, observations = stored.action_space, stored.observation_space
     in_dict = isinstance(observations, spaces.Dict)
+    in_parts = in_dict and "observation" not in observations.spaces
     flat = observations.spaces.get("observation") if in_dict else observations
     if not isinstance(actions, spaces.Discrete) or actions.start != 0:
         raise DatasetError(f"{dataset_id}: the action space is {actions}; only Discrete from 0 is supported")
-    if not isinstance(flat, spaces.Box) or len(flat.shape) != 1:
+    if not in_parts and (not isinstance(flat, spaces.Box) or len(flat.shape) != 1):
         raise DatasetError(
             f"{dataset_id}: the observation space is {observations}; only a one-dimensional Box is supported, "
-            "or a Dict with one under 'observation'"
+            "or a Dict, with one under 'observation' or of parts such as MiniGrid's image, direction and mission"
         )
     with_goals = in_dict and "desired_goal" in observations.spaces
     episodes = list(stored.iterate_episodes())
     if not episodes or not all(len(episode.actions) for episode in episodes):
         raise DatasetError(f"{dataset_id}: there are no episodes, or some have no actions")
-    rows = [episode.observations["observation"] if in_dict else episode.observations for episode in episodes]
+    source = f"the Minari dataset {dataset_id}"
+    if in_parts:
+        rows, treatment = encode_parts(observations, episodes, dataset_id)
+        source = f"{source}: {treatment}"
+    else:
+        rows = np.concatenate(
+            [episode.observations["observation"] if in_dict else episode.observations for episode in episodes]
+        )
     return Dataset.from_arrays(
-        np.concatenate(rows),
+        rows,
         np.concatenate([episode.actions for episode in episodes]),
         [len(episode.actions) for episode in episodes],
         num_actions=int(actions.n),
@@ -116,7 +126,7 @@ def _read(stored: Any, dataset_id: str) -> Dataset:
         truncated=np.array([bool(episode.truncations[-1]) for episode in episodes]),
         goals=np.stack([episode.observations["desired_goal"][0] for episode in episodes]) if with_goals else None,
         layout=_layout(stored.spec.env_spec),
-        source=f"the Minari dataset {dataset_id}",
+        source=source,
     )
 
 

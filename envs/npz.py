@@ -26,7 +26,7 @@ from qrl.envs.errors import DatasetError
 
 _HEADER = "header"
 # A member name flagged as UTF-8 may not be.
-_ZIP_ERRORS = (
+ZIP_ERRORS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     EOFError,
@@ -129,7 +129,7 @@ def read(path: str | Path, file_format: Format) -> tuple[dict[str, Any], Arrays]
                 raise DatasetError(f"{path}: contains members other than {', '.join(sorted(expected))}")
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
-    except _ZIP_ERRORS as error:
+    except ZIP_ERRORS as error:
         raise DatasetError(
             f"{path} is damaged or not a {file_format.name} file ({clip(error)}); copy it or collect the data again"
         ) from error

@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 f"{trained.run.path} was trained on other data than {args.runs[0]}; compare runs on the same data"
             )
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed)
-    if evaluator.truth is not None or args.goal is not None:
+    if evaluator.truth is not None:
+        evaluator.task(goal=args.goal)
+    elif args.goal is not None:
         evaluator.check_play(goal=args.goal)
     subjects = [trained.subject(evaluator) for trained in agents]
     evaluations = [

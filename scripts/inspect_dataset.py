@@ -1,4 +1,4 @@
-"""Validate a dataset, print its card, draw its coverage, or export it to Minari."""
+"""Validate a dataset, print its card, draw its coverage, or export it to Minari or in OGBench's layout."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser("inspect-dataset", __doc__)
     parser.add_argument("file", metavar="FILE.npz", help="dataset to inspect")
     parser.add_argument("--picture", metavar="OUT.png", help="draw a map of the states and actions in the data")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT.png if it exists")
+    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     parser.add_argument("--to-minari", metavar="ID", help="export to a local Minari dataset with this id")
+    parser.add_argument(
+        "--to-ogbench", metavar="OUT.npz", help="export in OGBench's layout, with OUT-val.npz beside it"
+    )
     add_plugin_argument(parser, argv)
     args = parser.parse_args(argv)
 
@@ -27,6 +30,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         from qrl.envs.minari_exchange import check_export, to_minari
 
         check_export(args.to_minari)
+    if args.to_ogbench is not None:
+        from qrl.envs.ogbench_exchange import to_ogbench, validation_path
+
+        for path in (args.to_ogbench, validation_path(args.to_ogbench)):
+            check_output(path, ".npz", args.force)
     dataset = Dataset.load(args.file)
     if picture is not None and (dataset.known_world is None or dataset.known_world.cells is None):
         raise DatasetError(f"{args.file} has no map to draw: its states have no cells; remove --picture")
@@ -41,3 +49,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.to_minari is not None:
         to_minari(dataset, args.to_minari)
         print(f"{'Minari dataset':<20} {args.to_minari}")
+    if args.to_ogbench is not None:
+        print(f"{'OGBench files':<20} {', '.join(map(str, to_ogbench(dataset, args.to_ogbench)))}")

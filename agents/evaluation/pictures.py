@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
 from qrl.agents.evaluation.measurements import reachable_goals, seen_goals
 from qrl.agents.evaluation.results import PICTURES, REFERENCES, DistanceRow, Evaluation, Results
-from qrl.agents.planning.planner import Ids, TablePolicy, distances_between
+from qrl.agents.planning.planner import GreedyPolicy, Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
@@ -55,8 +55,9 @@ def evaluation_pictures(
 def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | Path) -> None:
     """Learned and exact distance from every state to a goal and their difference, with the greedy actions."""
     assert subject.steps is not None
-    assert isinstance(subject.policy, TablePolicy)
-    elsewhere = np.arange(len(truth.distances)) != goal
+    assert isinstance(subject.policy, GreedyPolicy)
+    states = np.arange(len(truth.distances))
+    elsewhere = states != goal
     learned = distances_between(subject.steps)[:, goal]
     exact = truth.distances[:, goal]
     finite = np.isfinite(exact)
@@ -68,7 +69,9 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure = Figure(figsize=(13.5, 5.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     drawn = draw_map(left, truth.world, np.where(np.isfinite(learned), learned, np.nan), **scale)
-    lost = _draw_policy(left, truth, subject.policy.table[:, goal], goal, np.ones(len(exact), bool))
+    lost = _draw_policy(
+        left, truth, subject.policy.choose(states, np.full(len(states), goal)), goal, np.ones(len(exact), bool)
+    )
     reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
     source = "learned" if subject.agent is not None else "estimated"
     left.set_title(f"{source}: {reached}")
@@ -83,17 +86,23 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     figure.colorbar(drawn, ax=right, shrink=0.75, label="red: overestimated, blue: underestimated")
     x, y = truth.world.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.world.name}")
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
+    if _has_arrows(truth):
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False)
     save_figure(figure, path)
 
 
+def _has_arrows(truth: GroundTruth) -> bool:
+    """Whether an action is a move to a cell."""
+    return truth.world.layout is not None and truth.world.deterministic
+
+
 def _draw_policy(ax: Axes, truth: GroundTruth, actions: Ids, goal: int, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Draw an action for every state; returns the states from which the goal is never reached."""
+    """Draw an action for every state, if it is a move; returns the states from which the goal is never reached."""
     lost = ~truth.reaching(actions, goal)
     _draw_goal(ax, truth, goal)
-    layout = truth.world.layout
-    if layout is None or not truth.world.deterministic:  # otherwise an action is not a move to a cell
+    if not _has_arrows(truth):
         return lost
+    layout = truth.layout
     states = np.arange(len(actions))
     following = truth.transitions[states, actions]
     following[goal] = goal

@@ -140,7 +140,8 @@ def _planning(
 
 def _data(folder: Path, evaluator: Evaluator) -> Values:
     dataset, coverage = evaluator.dataset, None
-    if evaluator.truth is not None and evaluator.truth.world.cells is not None:
+    world = dataset.known_world
+    if world is not None and world.cells is not None:
         coverage_picture(dataset, folder / "coverage.png")
         caption = "Coverage of the world by the data. Framed arrows are one-way doors."
         coverage = _picture(folder / "coverage.png", caption)

@@ -60,7 +60,8 @@ def write_page(
 def common_world(agents: Sequence[TrainedAgent]) -> ExplorerWorld:
     """The world of all runs; refuses runs of different worlds, and a world too large for a page."""
     first, *others = agents
-    count = len(first.dataset.observations)
+    known = first.dataset.world
+    count = len(first.dataset.observations) if known is None else known.num_states
     if count > MAX_STATES:
         raise ConfigError(
             f"{first.run.path}: its world has {count:,} states, but a page holds at most {MAX_STATES:,}; "

@@ -29,13 +29,13 @@ class ExplorerWorld:
     @classmethod
     def of(cls, dataset: Dataset) -> "ExplorerWorld":
         evaluator = Evaluator(dataset)
-        truth, count = evaluator.truth, len(dataset.observations)
+        truth, observations = evaluator.truth, evaluator.observations
         actions = tuple(f"action {action}" for action in range(dataset.header.spaces.num_actions))
         if truth is None:
-            return cls("data without a world", dataset.observations, actions, (0, count - 1), None)
+            return cls("data without a world", observations, actions, (0, len(observations) - 1), None)
         world = truth.world
         named = actions if world.layout is None else _MOVES
-        return cls(world.name, dataset.observations, named, evaluator.task(), truth)
+        return cls(world.name, observations, named, evaluator.task(), truth)
 
     def same_as(self, other: "ExplorerWorld") -> bool:
         if self.truth is not None and other.truth is not None:

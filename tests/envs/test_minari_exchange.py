@@ -1,13 +1,17 @@
 import os
+import string
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+import minigrid  # noqa: F401 - registers its environments
 import numpy as np
 import pytest
 from gymnasium import spaces
 
+import qrl
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
@@ -103,7 +107,7 @@ def test_bad_ids_and_missing_data(dataset: Dataset) -> None:
     [
         (spaces.Box(0, 1, (2,)), spaces.Box(0, 1, (1,)), "only Discrete from 0 is supported"),
         (spaces.Box(0, 1, (2, 2)), spaces.Discrete(2), "only a one-dimensional Box"),
-        (spaces.Dict({"image": spaces.Box(0, 1, (2,))}), spaces.Discrete(2), "only a one-dimensional Box"),
+        (spaces.Dict({"tags": spaces.MultiBinary(2)}), spaces.Discrete(2), "other-v0: tags is MultiBinary"),
     ],
 )
 def test_unsupported_spaces_are_refused(observation_space: Any, action_space: Any, message: str) -> None:
@@ -153,3 +157,59 @@ def test_minari_is_optional(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -
     for call in (lambda: to_minari(dataset, "doors-v0"), lambda: from_minari("doors-v0")):
         with pytest.raises(DatasetError, match=r"Minari is not installed; .* pip install -e '\.\[minari\]'"):
             call()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Minari warns about missing metadata
+@pytest.mark.parametrize(
+    ("env_id", "mission"), [("MiniGrid-Empty-5x5-v0", "left out"), ("MiniGrid-GoToDoor-5x5-v0", "as one of")]
+)
+def test_minigrids_own_observations(env_id: str, mission: str) -> None:
+    env = gymnasium.make(env_id)
+    # Minari stores no MissionSpace; the published datasets have texts.
+    text = spaces.Text(100, charset=string.ascii_lowercase + " ")
+    space = spaces.Dict({**env.observation_space.spaces, "mission": text})  # type: ignore[attr-defined]
+    images, directions, missions, episodes = [], [], [], []
+    for seed in range(4):
+        steps = [env.reset(seed=seed)[0], *(env.step(action)[0] for action in (1, 2, 0, 2))]
+        parts = {key: [step[key] for step in steps] for key in space.spaces}
+        parts |= {key: np.stack(parts[key]) for key in ("image", "direction")}  # type: ignore[misc]
+        images += list(parts["image"])
+        directions += list(parts["direction"])
+        missions += parts["mission"]
+        ends = [False] * 3 + [True]
+        episodes.append(
+            minari.data_collector.EpisodeBuffer(
+                id=seed, observations=parts, actions=np.array([1, 2, 0, 2]), rewards=[0.0] * 4,
+                terminations=[False] * 4, truncations=ends,
+            )
+        )  # fmt: skip
+    minari.create_dataset_from_buffers(
+        "minigrid/own-v0", episodes, observation_space=space, action_space=env.action_space
+    )
+    imported = from_minari("minigrid/own-v0")
+    assert "direction as one-hot vector" in imported.header.source
+    assert "image flattened" in imported.header.source
+    assert f"mission {mission}" in imported.header.source
+    rows = imported.observations[imported.states]
+    kinds = len(set(missions))
+    assert rows.shape == (4 * 5, 4 + 7 * 7 * 3 + (kinds if kinds > 1 else 0))
+    np.testing.assert_array_equal(rows[:, :4].argmax(1), directions)
+    np.testing.assert_array_equal(rows[:, 4 : 4 + 147], np.reshape(images, (20, -1)))
+    assert len({tuple(row) for row in rows[:, 151:].tolist()}) == kinds
+    assert imported.header.spaces.num_actions == 7
+
+
+def test_too_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from qrl.envs.minari_parts import _encode_texts
+
+    monkeypatch.setattr("qrl.envs.minari_parts.MAX_TEXTS", 2)
+    with pytest.raises(DatasetError, match="mission has 3 different texts; at most 2"):
+        _encode_texts(["a", "b", "c"], "x-v0: mission")
+
+
+def test_noisy_data_has_the_reward_of_arriving() -> None:
+    world = {"name": "noisy", "layout": "corridor"}
+    noisy = qrl.collect(world=world, trajectories=5, epsilon=0)
+    to_minari(noisy, "noisy-v0")
+    for episode in minari.load_dataset("noisy-v0").iterate_episodes():
+        assert episode.rewards.tolist() == [-1.0] * (len(episode.actions) - 1) + [0.0]

@@ -32,11 +32,11 @@ def test_a_closed_form(p: float) -> None:
     cells = np.arange(40)
     values = best_values(truth.outcomes, 1, cells, gamma)
     expected = np.where(cells >= cells[:, None], one_cell ** (cells - cells[:, None]), 0)
-    assert np.abs(values - expected).max() <= TOLERANCE
+    assert np.abs(values - expected).max() <= 1e-13  # as documented
     reachable = cells >= cells[:, None]
     np.testing.assert_array_equal(np.isfinite(truth.distances), reachable)
     distances = (cells - cells[:, None])[reachable] * np.log(one_cell) / np.log(gamma)
-    bound = TOLERANCE * gamma**-distances / np.log(1 / gamma)
+    bound = 1e-13 * gamma**-distances / np.log(1 / gamma)
     rounding = 1e-6 * distances + 1e-6  # float32
     assert (np.abs(truth.distances[reachable] - distances) <= bound + rounding).all()
 

@@ -84,6 +84,17 @@ def test_training_and_evaluation(tmp_path: Path) -> None:
         assert evaluation.results["distances.seen.pairs"] is None
         assert evaluation.results["axioms.triangle_violations"] == 0
         assert any("no observation repeats" in notice for notice in evaluation.notices)
-        if protocol == "exhaustive":
-            assert len(evaluation_pictures(evaluator, subject, evaluation, tmp_path)) == 3
+        assert len(evaluation_pictures(evaluator, subject, evaluation, tmp_path / protocol)) == 3
     assert subject.policy.deterministic is False
+
+
+def test_reports_and_the_explorer(tmp_path: Path) -> None:
+    from qrl.scripts.compare_agents import main as compare_agents
+    from qrl.scripts.explore_agents import main as explore_agents
+
+    for name, world in (("noisy", WORLD), ("teleport", {"name": "teleport"}), ("minigrid", {"name": "minigrid"})):
+        dataset = qrl.collect(world=world, trajectories=20, max_steps=30)
+        run = Run.start(small_settings(tmp_path / name, evaluate_every=20), dataset=dataset)
+        finish(run)
+        assert compare_agents([str(tmp_path / f"{name}.html"), str(run.path)]) == 0
+        assert explore_agents([str(tmp_path / f"{name}-explorer.html"), str(run.path)]) == 0
