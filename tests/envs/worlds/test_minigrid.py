@@ -14,6 +14,7 @@ from minigrid.wrappers import FullyObsWrapper
 import qrl
 from qrl import make_world
 from qrl.common.errors import ConfigError
+from qrl.envs.dataset import Dataset
 from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth
 from qrl.envs.worlds.enumeration import Enumeration
@@ -161,3 +162,15 @@ def test_a_task_that_never_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MiniGridEnv, "_reward", lambda self: 0)
     with pytest.raises(WorldError, match="MiniGrid-Empty-5x5-v0 never succeeds"):
         make_world("minigrid", env="MiniGrid-Empty-5x5-v0")
+
+
+def test_a_dataset_that_names_a_larger_environment_is_refused_at_once() -> None:
+    """The search for states ends with the number that the file has, whatever its header says."""
+    dataset = qrl.collect(world={"name": "minigrid", "env": "MiniGrid-Empty-5x5-v0"}, trajectories=2)
+    assert dataset.world == make_world("minigrid", env="MiniGrid-Empty-5x5-v0")
+    header = dataset.header
+    assert header.world is not None
+    larger = header.world.model_copy(update={"params": {**header.world.params, "env": "MiniGrid-LockedRoom-v0"}})
+    other = Dataset(**dataset.arrays, header=header.model_copy(update={"world": larger}))
+    with pytest.raises(WorldError, match="it has more than 34 states"):
+        _ = other.world
