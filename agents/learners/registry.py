@@ -21,7 +21,7 @@ from qrl.agents.learners.settings import (
     TmdSettings,
 )
 from qrl.common.errors import RegistryError, UserError
-from qrl.common.plugins import Registry, name_settings
+from qrl.common.plugins import Registry, registered_settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,20 +99,8 @@ def register_learner(name: str, settings: type[LearnerSettings] | None = None) -
                 f"learner {name}: {label} is not a subclass of Learner; write class {label}(Learner), with Learner "
                 "from qrl.agents.learners.base"
             )
-        if not isinstance(settings, type) or not issubclass(settings, LearnerSettings):
-            raise RegistryError(
-                f"learner {name}: {cls.__name__} has no settings; write class {cls.__name__}Settings(LearnerSettings), "
-                f'with LearnerSettings from qrl.agents.learners.settings, and @register_learner("{name}", '
-                f"{cls.__name__}Settings)"
-            )
-        required = [key for key, field in settings.model_fields.items() if field.is_required()]
-        if required:
-            raise RegistryError(
-                f"learner {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
-                f"learner.name={name} is enough to train"
-            )
-        name_settings(settings, name)
-        LEARNERS.add(name, LearnerRegistration(name, cls, settings, LEARNERS.origin(cls)))
+        checked = registered_settings("learner", name, cls.__name__, settings, LearnerSettings)
+        LEARNERS.add(name, LearnerRegistration(name, cls, checked, LEARNERS.origin(cls)))
         return cls
 
     return decorate

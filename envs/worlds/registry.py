@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 
 from qrl.common.errors import RegistryError, UserError
-from qrl.common.plugins import Registry, name_settings
+from qrl.common.plugins import Registry, registered_settings
 from qrl.common.settings import Settings
 from qrl.envs.errors import DatasetError
 from qrl.envs.world import World
@@ -84,19 +84,8 @@ def register_world(name: str, settings: type[WorldSettings] | None = None) -> Ca
     def decorate(build: BuilderT) -> BuilderT:
         if not callable(build):
             raise RegistryError(f"world {name}: {build!r} is not a function that builds a World")
-        if not isinstance(settings, type) or not issubclass(settings, WorldSettings):
-            raise RegistryError(
-                f"world {name}: {build.__name__} has no settings; write class MySettings(WorldSettings), with "
-                f'WorldSettings from qrl.envs.worlds.registry, and @register_world("{name}", MySettings)'
-            )
-        required = [key for key, field in settings.model_fields.items() if field.is_required()]
-        if required:
-            raise RegistryError(
-                f"world {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
-                f"world={name} is enough to collect data"
-            )
-        name_settings(settings, name)
-        WORLDS.add(name, WorldRegistration(name, build, settings, WORLDS.origin(build)))
+        checked = registered_settings("world", name, build.__name__, settings, WorldSettings)
+        WORLDS.add(name, WorldRegistration(name, build, checked, WORLDS.origin(build)))
         return build
 
     return decorate

@@ -30,6 +30,7 @@ class Registered(Protocol):
 
 
 Entry = TypeVar("Entry", bound=Registered)
+SettingsT = TypeVar("SettingsT", bound="Settings")
 
 _registries: list["Registry"] = []  # type: ignore[type-arg]
 _origin: str | None = None  # the plugin that is being loaded, if any
@@ -124,12 +125,28 @@ def _same_class(known: Callable[..., Any], cls: Callable[..., Any]) -> bool:
     return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
-def name_settings(settings: "type[Settings]", name: str) -> None:
-    """Let settings that do not say otherwise name what they are registered with."""
+def registered_settings(kind: str, name: str, label: str, settings: Any, base: "type[SettingsT]") -> "type[SettingsT]":
+    """The settings of what is registered under `name`, which they then name unless they say otherwise.
+
+    label: the name of the registered class or function. Refused unless they are a subclass of `base` with defaults.
+    """
+    if not isinstance(settings, type) or not issubclass(settings, base):
+        own = f"{label[:1].upper()}{label[1:]}Settings"
+        raise RegistryError(
+            f"{kind} {name}: {label} has no settings; write class {own}({base.__name__}), with {base.__name__} from "
+            f'{base.__module__}, and @register_{kind}("{name}", {own})'
+        )
+    required = [key for key, field in settings.model_fields.items() if field.is_required()]
+    if required:
+        raise RegistryError(
+            f"{kind} {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
+            f"the name {name} is enough"
+        )
     field = settings.model_fields["name"]
     if "name" not in settings.__annotations__ and field.default != name:
         field.default = name
         settings.model_rebuild(force=True)
+    return settings
 
 
 def load_plugin(module: str) -> None:

@@ -32,7 +32,7 @@ def test_a_plugins_world() -> None:
 
 @pytest.mark.parametrize("settings", [None, int, RingSettings()])
 def test_a_world_without_settings_is_told_how_to_have_some(settings: object) -> None:
-    with pytest.raises(RegistryError, match=r"^world ring: ring has no settings; write class MySettings\(WorldSett"):
+    with pytest.raises(RegistryError, match=r"^world ring: ring has no settings; write class RingSettings\(WorldSett"):
         register_world("ring", settings)(ring)  # type: ignore[arg-type]
 
 
