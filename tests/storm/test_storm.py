@@ -107,7 +107,9 @@ def _refuse(message: str) -> object:
 
 
 def greedy() -> object:
-    return 1 if accepted() == b"the content of a file" else len(b"\1" * 50_000_000)
+    return (
+        1 if accepted() == b"the content of a file" else len(b"\1" * 400_000_000)
+    )  # far more than is reclaimed meanwhile
 
 
 @linux
