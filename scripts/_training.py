@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, new_parser
+from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, check_interrupted, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.settings import merge
 
@@ -33,6 +33,7 @@ def training_command(problem: "Problem", description: str | None, argv: Sequence
 
             print(dry_run(Run.prepare(settings, init=args.init)))
             return 0
+        check_interrupted()
         run = Run.start(settings, force=args.force, init=args.init)
     for notice in run.notices:
         print(f"note: {notice}", file=sys.stderr)
@@ -93,6 +94,7 @@ def _train(run: "Run") -> int:
     print(f"training {run.settings.model.name} by {learner.name} in {run.path}, steps {first} to {last}", flush=True)
     if run.settings.compile == "on" and first < last:
         print("kernels are compiled on first use: seconds if cached, otherwise up to a minute", flush=True)
+    check_interrupted()
     shown: dict[str, str] = {}
     keys = ("loss", *run.problem.scored(run.dataset)[:1])
     with _stop_signals() as received, Progress(last, first, "steps") as progress:

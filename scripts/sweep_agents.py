@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qrl.common.commands import Parser, add_override_arguments, add_plugin_argument, command, new_parser
+from qrl.common.commands import (
+    Parser,
+    add_override_arguments,
+    add_plugin_argument,
+    check_interrupted,
+    command,
+    new_parser,
+)
 
 if TYPE_CHECKING:
     from qrl.agents.studies.folder import StudyFolder
@@ -73,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.dry_run:
         _dry_run(study, folder, args.jobs)
         return 0
+    check_interrupted()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     try:
         with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:

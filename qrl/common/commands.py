@@ -7,8 +7,12 @@ import argparse
 import functools
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 import qrl
@@ -30,7 +34,8 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
     @functools.wraps(main)
     def run(argv: Sequence[str] | None = None) -> int:
         try:
-            return main(argv) or 0
+            with _remembering_interrupts():
+                return main(argv) or 0
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
@@ -45,6 +50,36 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
             raise
 
     return run
+
+
+_interrupts: list[int] = []
+
+
+def check_interrupted() -> None:
+    """Raise a KeyboardInterrupt again that compiled code, such as pydantic's, has swallowed."""
+    if _interrupts:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _remembering_interrupts() -> Iterator[None]:
+    def remember(number: int, _: FrameType | None) -> None:
+        _interrupts.append(number)
+        raise KeyboardInterrupt
+
+    _interrupts.clear()
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
+        yield  # somebody else handles interrupts
+        return
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _interrupted() -> int:

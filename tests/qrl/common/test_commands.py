@@ -1,15 +1,18 @@
 """What all commands share."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import qrl
 from qrl.agents.runs.settings import TrainSettings
-from qrl.common.commands import add_plugin_argument, add_settings_arguments, command, new_parser
+from qrl.common.commands import add_plugin_argument, add_settings_arguments, check_interrupted, command, new_parser
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings
@@ -124,3 +127,19 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         new_parser("train-agent", "").parse_args(["--version"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out == f"train-agent (quasimetric {qrl.__version__})\n"
+
+
+def test_an_interrupt_that_is_swallowed_is_raised_at_the_next_check(capsys: pytest.CaptureFixture[str]) -> None:
+    @command
+    def main(argv: Sequence[str] | None = None) -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # as compiled code does
+            signal.raise_signal(signal.SIGINT)
+        check_interrupted()
+        print("nobody has noticed")
+
+    handler = signal.getsignal(signal.SIGINT)
+    assert main([]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is handler
+    check_interrupted_after = command(lambda argv: check_interrupted())
+    assert check_interrupted_after([]) == 0  # a new command starts without the interrupts of another
