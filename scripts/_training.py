@@ -96,7 +96,7 @@ def _train(run: "Run") -> int:
         print("kernels are compiled on first use: seconds if cached, otherwise up to a minute", flush=True)
     check_interrupted()
     shown: dict[str, str] = {}
-    keys = ("loss", *run.problem.scored(run.dataset)[:1])
+    keys = ("loss", *run.problem.scored(run.settings, run.dataset)[:1])
     with _stop_signals() as received, Progress(last, first, "steps") as progress:
         for row in run.train(stop=lambda: bool(received)):
             shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}
