@@ -40,7 +40,7 @@ def learning_curves(agents: Sequence[TrainedAgent], groups: Sequence[SeedGroup],
         ax.set_xlabel("training steps")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.grid(alpha=0.3)
-        if column == "loss" and all(value > 0 for line in curves[column] for _, value in line):
+        if column in ("loss", "validation_loss") and all(value > 0 for line in curves[column] for _, value in line):
             ax.set_yscale("log")
     for ax in axes[len(drawn) :]:
         ax.remove()

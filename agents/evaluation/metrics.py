@@ -240,7 +240,7 @@ METRICS = [
     Metric("axioms.true_asymmetry", "asymmetry, exact", "the same of the exact distances",
            _axiom("true_asymmetry"), 2),
     *_within("validation.", lambda m: m.validation, [
-        Metric("loss", "validation loss", "loss of the learner on held-out trajectories", lambda part: part.loss, 4, False),
+        Metric("loss", "validation loss", "loss of the learner on held-out trajectories", lambda part: part.loss, 5, False),
         Metric("trajectories", "held-out trajectories", "number of held-out trajectories",
                lambda part: len(part.lengths), 0),
         Metric("mean_length", "  mean length", "mean number of steps of held-out trajectories",

@@ -12,6 +12,7 @@ from qrl.common.nesting import nest
 
 ProtocolName = Literal["paper", "exhaustive"]
 PICTURES = ("distance-map.png", "estimates.png", "success.png")
+VALIDATION_PICTURES = ("hindsight.png", "lengths.png")  # of data without a world
 REFERENCES = {
     "oracle": "plans with the exact distances",
     "random": "takes uniformly random actions",
