@@ -188,7 +188,7 @@ _CURVES = (
     "distances; where trajectories are held out, its validation. Runs that differ only by seed share a colour."
 )
 _VALIDATION = (
-    "There is no world to plan in and no exact distance. Each agent is scored on trajectories that it was not trained "
+    "Each agent is scored on trajectories that it was not trained "
     "on: by the loss of its learner, which compares between runs of the same learner only, and by hindsight. A "
     "trajectory that is at x_i and at x_j later shows that j - i steps suffice, so that in a deterministic world no "
     "distance d(x_i, x_j) should be larger. It may well be smaller, since trajectories wander: distances that are too "
