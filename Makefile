@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs
+.PHONY: install demo test lint bench storm docs notebooks
 
 install: $(INSTALLED)
 
@@ -41,6 +41,10 @@ docs: $(INSTALLED)
 	  --picture docs/graphs/$$kind.png --force || exit 1; done
 	$(BIN)/python docs/objectives.py
 	$(BIN)/python docs/studies.py
+
+# Executes the tutorials and writes them back with their outputs.
+notebooks: $(INSTALLED)
+	$(BIN)/python docs/tutorials/run.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -73,7 +73,8 @@ def _repeated(dataset: Dataset) -> str:
     if not repeated.any():
         return "none, so that nothing shows whether the world is deterministic"
     several = (outcomes > 1).sum()
-    return f"{repeated.sum():,} occur more than once, {several:,} of them ({several / repeated.sum():.1%}) with several next states"
+    part = f"{several:,} of them ({several / repeated.sum():.1%})"
+    return f"{repeated.sum():,} occur more than once, {part} with several next states"
 
 
 def _in_world(dataset: Dataset, world: World) -> dict[str, str]:

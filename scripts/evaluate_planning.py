@@ -1,7 +1,7 @@
 """Plan with a trained agent and score it: success, causes of failure, and its distances against the exact ones.
 
-Without a world there is nothing to plan and nothing exact: held-out trajectories then validate the agent. The results of
-a run on its own data also go into its TensorBoard.
+Without a world there is nothing to plan and nothing exact: held-out trajectories then validate the agent. The results
+of a run on its own data also go into its TensorBoard.
 """
 
 import sys

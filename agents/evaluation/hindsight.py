@@ -97,7 +97,9 @@ class Hindsight:
 def measure_hindsight(model: QModel, observations: Tensor, pairs: HindsightPairs) -> Hindsight:
     """`model` is in eval mode; `observations`: the scaled states of the dataset."""
     device = observations.device
-    s, a, g, b = (torch.from_numpy(ids).to(device) for ids in (pairs.states, pairs.actions, pairs.goals, pairs.goal_actions))
+    s, a, g, b = (
+        torch.from_numpy(ids).to(device) for ids in (pairs.states, pairs.actions, pairs.goals, pairs.goal_actions)
+    )
     rows = torch.cat([model.encode(part) for part in observations.split(_ROWS)])
     chunks = [
         model.distance(rows.index_select(0, states), actions, rows.index_select(0, goals), goal_actions)

@@ -240,7 +240,8 @@ METRICS = [
     Metric("axioms.true_asymmetry", "asymmetry, exact", "the same of the exact distances",
            _axiom("true_asymmetry"), 2),
     *_within("validation.", lambda m: m.validation, [
-        Metric("loss", "validation loss", "loss of the learner on held-out trajectories", lambda part: part.loss, 5, False),
+        Metric("loss", "validation loss", "loss of the learner on held-out trajectories",
+               lambda part: part.loss, 5, False),
         Metric("trajectories", "held-out trajectories", "number of held-out trajectories",
                lambda part: len(part.lengths), 0),
         Metric("mean_length", "  mean length", "mean number of steps of held-out trajectories",
@@ -248,9 +249,10 @@ METRICS = [
     ], columns={"loss": "validation_loss"}, headline=("loss",), in_training=("loss",)),
     *_within("hindsight.", _hindsight, [
         Metric("consistency", "hindsight consistency",
-               "fraction of pairs of a held-out trajectory with d(x_i, x_j) <= j - i: 1 for exact distances, if nothing "
-               "is random", lambda pairs: _mean(pairs.consistent), 3, True),
-        Metric("excess", "  excess over hindsight", "mean of d(x_i, x_j) - (j - i) where positive, else 0, over these pairs",
+               "fraction of pairs of a held-out trajectory with d(x_i, x_j) <= j - i: 1 for exact distances in a "
+               "deterministic world", lambda pairs: _mean(pairs.consistent), 3, True),
+        Metric("excess", "  excess over hindsight",
+               "mean of d(x_i, x_j) - (j - i) where positive, else 0, over these pairs",
                lambda pairs: _mean(pairs.excess), 2, False),
         Metric("spearman", "  rank correlation with hindsight",
                "rank correlation of d(x_i, x_j) and j - i over these pairs; below 1 where trajectories wander",

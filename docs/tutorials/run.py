@@ -2,8 +2,8 @@
 
 python docs/tutorials/run.py [NAME ...]: all of them, or those named, such as first-agent.
 
-What differs from one execution to the next is left out, so that a diff shows only what a reader would see change: times,
-versions, paths, identifiers of cells, and everything in a picture but its pixels.
+What differs from one execution to the next is left out, so that a diff shows only what a reader would see change:
+times, versions, identifiers of cells, and everything in a picture but its pixels.
 """
 
 import base64
@@ -43,7 +43,12 @@ def execute(notebook: Any) -> None:
     with _quiet_environment() as folder:
         resources = {"metadata": {"path": folder}}
         NotebookClient(
-            notebook, kernel_name="python3", timeout=900, record_timing=False, coalesce_streams=True, resources=resources
+            notebook,
+            kernel_name="python3",
+            timeout=900,
+            record_timing=False,
+            coalesce_streams=True,
+            resources=resources,
         ).execute()
 
 

@@ -56,7 +56,9 @@ def test_the_table_of_a_world_stays_whole() -> None:
 
 
 def test_single_visits_belong_to_their_episodes() -> None:
-    noisy = collect(CollectorSettings.from_values({"world": {"name": "noisy", "layout": "corridor"}, "trajectories": 9}, "test"))
+    noisy = collect(
+        CollectorSettings.from_values({"world": {"name": "noisy", "layout": "corridor"}, "trajectories": 9}, "test")
+    )
     training, held_out = split(noisy, 0.4)
     assert len(training.observations) + len(held_out.observations) <= len(noisy.observations)
     assert len(held_out.observations) < len(noisy.observations) / 2

@@ -10,7 +10,6 @@ from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from tests.agents.worlds import corridor, graph_settings, small_settings, without_layout
 
-
 VALIDATED = ["validation_loss", "hindsight_consistency", "hindsight_excess", "hindsight_spearman"]
 
 
