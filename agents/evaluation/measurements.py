@@ -108,7 +108,7 @@ class Measurements:
         self.policy = policy
         self.steps = steps
         self.agent = agent
-        self.validation = validation
+        self.validation: Validation | None = validation
         self.seed = seed
         self.max_steps = max_steps
 

@@ -83,7 +83,8 @@ class TrainedAgent:
     def held_out(self) -> Dataset | None:
         """Trajectories to validate on: those that the run holds out, or all of other data of an unknown world."""
         if self.dataset.content_hash == self.checkpoint.dataset_hash:
-            return self.run.problem.split(self.run.settings, self.dataset)[1]
+            held_out: Dataset | None = self.run.problem.split(self.run.settings, self.dataset)[1]
+            return held_out
         return self.dataset if self.dataset.world is None else None
 
     @cached_property

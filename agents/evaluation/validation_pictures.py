@@ -36,7 +36,7 @@ def hindsight_picture(hindsight: Hindsight, name: str, path: str | Path) -> None
     ax.set_ylim(0, top)
     ax.set_xlabel("steps that the trajectory took, j - i")
     ax.set_ylabel("learned distance d(x_i, x_j)")
-    ax.legend(loc="upper right")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     ax.set_title(f"{name}: {hindsight.consistent.mean():.1%} of pairs are on or below the line")
     save_figure(figure, path)
 

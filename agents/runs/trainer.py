@@ -126,7 +126,7 @@ class Trainer:
         states = problem.scored_states(self.dataset, derived_seed(seed, "observations"))
         if states is not None:
             observations = self.scaling(torch.tensor(states)).to(self.settings.device)
-        validation = self.validator and self.validator.measure(learner.state_dict().tensors)
+        validation = None if self.validator is None else self.validator.measure(learner.state_dict().tensors)
         return problem.score(learner.model, observations, self.dataset, seed, learner.learns, validation)
 
     def save(self, path: Path) -> None:

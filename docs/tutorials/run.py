@@ -46,6 +46,8 @@ def execute(notebook: Any) -> None:
             notebook,
             kernel_name="python3",
             timeout=900,
+            startup_timeout=300,
+            extra_arguments=["--log-level=ERROR"],
             record_timing=False,
             coalesce_streams=True,
             resources=resources,
