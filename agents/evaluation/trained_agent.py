@@ -23,9 +23,9 @@ class TrainedAgent:
     run: Run
     agent: Agent
     checkpoint: Checkpoint
-    path: Path  # of the checkpoint
     dataset: Dataset
     notices: list[str]
+    path: Path | None = None  # of the checkpoint, where it is not the run's last
 
     @classmethod
     def open(
@@ -57,8 +57,7 @@ class TrainedAgent:
                     "evaluate-planning --dataset takes it as it is now"
                 )
             notices.append(f"{run.path} was trained on other data than {dataset}")
-        path = run.checkpoint if checkpoint is None else Path(checkpoint)
-        trained = cls(run, agent, metadata, path, data, notices)
+        trained = cls(run, agent, metadata, data, notices, None if checkpoint is None else Path(checkpoint))
         if data.world is None and trained.held_out is None:
             notices.append(f"{run.path} holds out no trajectories of its data: nothing is validated")
         return trained
@@ -93,7 +92,7 @@ class TrainedAgent:
             return None
         learner = self.run.settings.learner
         validator = Validator(self.agent.model, self.agent.scaling, self.held_out, learner)
-        return validator.measure(load_checkpoint(self.path)[1])
+        return validator.measure(load_checkpoint(self.path or self.run.checkpoint)[1])
 
     def subject(self, evaluator: Evaluator) -> Subject:
         return replace(evaluator.agent(self.agent, self.name), validation=self.validation)
