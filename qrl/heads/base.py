@@ -12,8 +12,9 @@ class Head(nn.Module):
     coordinate gives NaN, never a plausible number; an infinite one gives infinity, NaN or, where components are bounded
     (PQE, angles), the bound.
 
-    A subclass implements `components`, on latents that its `embed` has seen, and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
-    inequality hold for all parameters. Its `transform` (per component) and `reduction` (to a scalar) are modules.
+    A subclass implements `components`, on latents that its `embed` has seen, and sets `guaranteed_quasimetric`: whether
+    d >= 0, d(u, u) = 0 and the triangle inequality hold for all parameters. Its `transform` (per component) and
+    `reduction` (to a scalar) are modules.
     """
 
     guaranteed_quasimetric: bool
