@@ -47,11 +47,15 @@ class Scaling:
         return cls(observations.double().mean(0).float(), scale.float())
 
     def with_fourier(self, count: int, scale: float, seed: int) -> "Scaling":
-        """With `count` random frequencies, normally distributed with standard deviation `scale`."""
+        """With `count` random frequencies, normally distributed; the phases of scaled data have the deviation `scale`.
+
+        So that it means the same for two coordinates and for a hundred features.
+        """
         if count == 0:
             return self
         generator = torch.Generator().manual_seed(seed % 2**63)
-        frequencies = scale * torch.randn(self.observation_dim, count, generator=generator)
+        varying = self.scale.count_nonzero().clamp(min=1)
+        frequencies = scale / varying.sqrt() * torch.randn(self.observation_dim, count, generator=generator)
         return Scaling(self.mean, self.scale, frequencies)
 
     @classmethod
