@@ -102,7 +102,7 @@ class LearnerSettings(Settings):
 class MboldSettings(LearnerSettings):
     """The defaults plan best within minutes (docs/training.md); the paper's are in configs/train/paper.yaml."""
 
-    ONCE = {"fourier": 0, "goals": {"balanced": 0}, "loss": "mse", "bound": "none"}
+    ONCE: ClassVar[dict[str, Any]] = {"fourier": 0, "goals": {"balanced": 0}, "loss": "mse", "bound": "none"}
 
     name: Name = "mbold"
     lr: LearningRate = 3e-3
