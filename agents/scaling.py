@@ -11,8 +11,8 @@ from torch import Tensor
 class Scaling:
     """(observation - mean) * scale, per feature; a constant feature has scale 0.
 
-    With `frequencies` (dim, n), the sines and cosines of n phases are added, each of a random frequency of one feature: a
-    network learns sharp edges, such as walls between near cells, faster from them.
+    With `frequencies` (dim, n), the sines and cosines of n phases are added, each of a random frequency of one feature:
+    a network learns sharp edges, such as walls between near cells, faster from them.
     """
 
     mean: Tensor
