@@ -26,7 +26,7 @@ class GoalSettings(Settings):
         ge=0,
         le=1,
         description="fraction of the batch drawn uniformly from the distinct transitions, with random goals drawn "
-        "uniformly from the distinct pairs, however often the data repeats them",
+        "uniformly from the distinct pairs, however often the data repeats them; none where no state repeats",
     )
 
     @model_validator(mode="after")

@@ -144,6 +144,13 @@ def test_the_balanced_share_comes_last_and_changes_no_other_draw() -> None:
     assert torch.equal(plain.sample_pairs(20)[0], half.sample_pairs(20)[0])
 
 
+def test_nothing_is_balanced_where_no_state_repeats() -> None:
+    once = Dataset.from_arrays(np.arange(7.0)[:, None], [0, 1, 0, 1, 0], [3, 2], num_actions=2)
+    plain, balanced = (GoalSampler(once, GoalSettings(balanced=share), seed=3) for share in (0, 0.5))
+    for first, second in zip(vars(plain.sample(50)).values(), vars(balanced.sample(50)).values(), strict=True):
+        assert torch.equal(first, second)
+
+
 def test_without_a_balanced_share_the_state_is_that_of_one_generator() -> None:
     state = GoalSampler(LINE, GoalSettings(), seed=5).state_dict()
     assert state == np.random.default_rng(5).bit_generator.state
