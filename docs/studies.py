@@ -1,4 +1,4 @@
-"""Refresh study.md, graphs.md, objectives.md and training.md from the results in the folders beside them: reports and marked blocks.
+"""Refresh the pages on studies from the results in the folders beside them: reports and marked blocks.
 
 A mark such as `<!-- study claims -->` names a folder with results and a block, or a table in it; everything up to
 `<!-- end -->` is replaced.
