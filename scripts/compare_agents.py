@@ -1,6 +1,7 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run. Runs on data without a layout get no pictures of it.
+The results also go into the TensorBoard or other trackers of each run.
+Runs on data without a layout get no pictures of it.
 """
 
 import sys

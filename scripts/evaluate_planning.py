@@ -1,6 +1,6 @@
 """Plan with a trained agent and score it: success, causes of failure, and its distances against the exact ones.
 
-The results of a run on its own data and world also go into its TensorBoard.
+The results of a run on its own data and world also go into its TensorBoard or other trackers.
 """
 
 import sys
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
-    from qrl.agents.evaluation.tables import align, rows_by_distance, text_table
+    from qrl.agents.evaluation.tables import results_text
     from qrl.agents.evaluation.trained_agent import TrainedAgent
     from qrl.agents.planning.rollouts import open_env
     from qrl.envs.dataset import Dataset
@@ -61,10 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     evaluation = trained.evaluate(evaluator, subject) if trained else evaluator.evaluate(subject)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
-    print(text_table([evaluation.results, *evaluation.references]))
-    rows = rows_by_distance(evaluation.results)
-    if rows:
-        print(f"\n{align(rows)}")
+    print(results_text([evaluation.results, *evaluation.references]))
     _write(args, evaluator, subject, evaluation)
     if trained and args.dataset is args.env is args.checkpoint is None and evaluator.protocol is not None:
         trained.log(evaluation.results)

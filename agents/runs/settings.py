@@ -11,12 +11,14 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create
 from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.registry import find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
+from qrl.agents.runs.trackers import TrackerNames
 from qrl.common.errors import ConfigError
 from qrl.common.settings import PathText, Settings
-from qrl.common.text import shown
+from qrl.common.text import listed, shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
 
+REPLACEABLE = ("dataset", "checkpoint_keep", "logger")  # keys that a resume may change
 EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
 
@@ -52,6 +54,10 @@ class RunSettings(Settings):
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
     checkpoint_keep: int | None = Field(
         None, ge=1, description="keep every k-th checkpoint in checkpoints/; by default only the last one"
+    )
+    logger: TrackerNames = Field(
+        ("tensorboard",),
+        description="trackers beside metrics.csv, separated by commas: tensorboard, wandb, trackio; empty for none",
     )
     learner: SerializeAsAny[LearnerSettings]
 
@@ -116,8 +122,26 @@ class RunSettings(Settings):
 
         The folder may be moved, the data is identified by its hash, and training may be extended.
         """
-        free = {"run", "dataset", "checkpoint_keep", *DATA_GROUPS}
+        free = {"run", *REPLACEABLE, *DATA_GROUPS}
         return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
+
+    def changed(self, changes: Mapping[str, Any], run: Path) -> Self:
+        """The settings with those changes that `run` may undergo."""
+        values = dict(changes)
+        update: dict[str, Any] = {key: values.pop(key) for key in REPLACEABLE if key in values}
+        learner = dict(values.pop("learner", {}))
+        longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
+        values["learner"] = learner
+        refused = differences(self.model_dump(), values)
+        shorter = {key: value for key, value in longer.items() if value < getattr(self.learner, key)}
+        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
+        if refused:
+            raise ConfigError(
+                f"--resume {run} cannot change settings: {listed(refused)}; leave them out, or start a new run"
+            )
+        if update.get("dataset") is not None:
+            update["dataset"] = str(Path(update["dataset"]).absolute())
+        return self.model_copy(update=update | {"learner": self.learner.model_copy(update=longer)})
 
     def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
         """What differs from the `fixed` settings of a checkpoint; keys that its release did not have, had defaults."""
