@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qrl.common.commands import Parser, command, new_parser
+from qrl.common.completion import completed_by
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 def _parser(argv: Sequence[str] | None) -> Parser:
     from qrl.agents.evaluation.results import PICTURES, REFERENCES, keys_help
-    from qrl.scripts._planning import add_planning_arguments, grid_cell
+    from qrl.scripts._planning import add_planning_arguments, grid_cell, run_folders
 
     parser = new_parser("evaluate-planning", __doc__)
     add = parser.add_argument
-    add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not")
+    completed_by(add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not"), run_folders)
     add("--checkpoint", metavar="FILE", help="a checkpoint that the run kept, instead of its last one")
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create_model, field_validator
 
 from qrl.agents.errors import CheckpointError
-from qrl.agents.learners.registry import find_settings, owners
+from qrl.agents.learners.registry import builtin_learners, find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
 from qrl.agents.runs.trackers import TrackerNames
 from qrl.common.errors import ConfigError
@@ -17,6 +17,7 @@ from qrl.common.settings import PathText, Settings
 from qrl.common.text import listed, shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
+from qrl.registry import builtin_names
 
 REPLACEABLE = ("dataset", "checkpoint_keep", "logger")  # keys that a resume may change
 EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
@@ -35,6 +36,10 @@ class ModelSettings(Settings):
         description="dimension of a pair's latent, or of the last hidden layer of an unconstrained network",
     )
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
+
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        return builtin_names() if key == "name" else super().names(key)
 
 
 class RunSettings(Settings):
@@ -91,6 +96,10 @@ class RunSettings(Settings):
         """With the keys of the learner that the values name."""
         learner = values.get("learner")
         return _with_learner(cls, cls._learner_type(learner if isinstance(learner, Mapping) else {}))
+
+    @classmethod
+    def suggestions(cls, key: str) -> list[str]:
+        return builtin_learners(cls._default_learner().DATA) if key == "learner.name" else super().suggestions(key)
 
     @classmethod
     def explain_unknown(cls, key: str) -> str | None:
