@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ConfigError(unknown_name("command", name, commands()))
         status: int = importlib.import_module(commands()[name]).main(rest)
         return status
-    parser = new_parser("python -m qrl", "Offline goal-conditioned RL with quasimetric Q-functions.")
+    parser = new_parser("python -m qrl", qrl.__doc__)
     parser.add_argument("--completion", action="store_true", help="print shell code that completes the commands")
     parser.usage = "python -m qrl [COMMAND ...]"
     parser.epilog = f"commands, each with a --help of its own:\n{_listing()}"
