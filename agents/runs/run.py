@@ -252,16 +252,18 @@ class Run:
             columns = self.metrics.start(self.columns, learner.steps_done, self.settings.log_every)
             try:
                 with self.trackers(learner.steps_done + 1) as trackers:
-                    yield from self._steps(stop, trackers, columns)
+                    # Everything is on disk before the trackers end: that may take a while, and be interrupted.
+                    try:
+                        yield from self._steps(stop, trackers, columns)
+                    except GeneratorExit:  # the caller has left the loop, between two steps
+                        self._save()
+                        raise
                     if learner.steps_done == learner.num_steps:
-                        self._mark_complete()  # before the trackers end: that may take a while, and be interrupted
+                        self._mark_complete()
             except TrainingError as error:
                 raise TrainingError(
                     f"model {self.settings.model.name}: {error}; {self.checkpoint} keeps the last good state"
                 ) from None
-            except GeneratorExit:  # the caller has left the loop, between two steps
-                self._save()
-                raise
             except OSError as error:
                 raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from error
 

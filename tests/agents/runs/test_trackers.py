@@ -131,6 +131,19 @@ def test_a_failing_tracker_costs_its_copy_only(
     assert [event.step for event in events.Scalars("train/loss")] == [3, 6, 9, 10, 12, 15, 18, 20]
 
 
+@pytest.mark.parametrize("leave", [False, True])
+def test_all_is_on_disk_before_a_tracker_ends(
+    tmp_path: Path, memory: type[Memory], monkeypatch: pytest.MonkeyPatch, leave: bool
+) -> None:
+    run = Run.start(small_settings(tmp_path / "run", logger="wandb", checkpoint_every=100))
+    on_disk = []
+    monkeypatch.setattr(memory, "close", lambda self: on_disk.append((run.step, run.complete.exists())))
+    for row in run.train():
+        if leave and row["step"] == 9:
+            break
+    assert on_disk == ([(9, False)] if leave else [(20, True)])
+
+
 def test_a_tracker_that_cannot_be_started(
     tmp_path: Path, memory: type[Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
