@@ -62,7 +62,7 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
     add_settings_arguments(parser, problem.settings_type, argv)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
     parser.epilog = (
-        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{help_lines(scored)}"
+        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and the trackers:\n{help_lines(scored)}"
     )
     return parser
 
