@@ -38,13 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.usage = "python -m qrl [COMMAND ...]"
     parser.epilog = f"commands, each with a --help of its own:\n{_listing()}"
     if parser.parse_args(arguments).completion:
-        import argcomplete
+        from argcomplete.shell_integration import shellcode
 
-        print(argcomplete.shellcode(list(commands())))
+        print(shellcode(list(commands())))
     else:
         parser.print_help()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(None))
