@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs
+.PHONY: install demo test lint bench storm docs release-check
 
 install: $(INSTALLED)
 
@@ -47,3 +47,7 @@ bench: $(INSTALLED)
 
 storm: $(INSTALLED)
 	$(BIN)/python -m tests.storm --out docs/reliability.md
+
+# Builds, installs and runs the last commit in a clean environment; runs the demo there with BIN=... INSTALLED= .
+release-check: $(INSTALLED)
+	$(BIN)/python -m tests.release
