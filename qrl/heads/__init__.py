@@ -6,6 +6,7 @@ from qrl.heads.metrics import L1, Euclidean, MetricMixture, Spherical
 from qrl.heads.mrn import MRN
 from qrl.heads.norms import DeepNorm, WideNorm
 from qrl.heads.pqe import PQEGG, PQELH
+from qrl.heads.torchqmet import load_torchqmet
 
 __all__ = [
     "IQE",
@@ -19,4 +20,5 @@ __all__ = [
     "MetricMixture",
     "Spherical",
     "WideNorm",
+    "load_torchqmet",
 ]

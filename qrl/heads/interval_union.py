@@ -17,8 +17,10 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
     Intervals are visited in the order of their left ends; each adds its part beyond the furthest right end so far. The
     value is thus a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u. The gradient is 1 for
     the right ends of blocks of merged intervals and -1 for their left ends.
+
+    In a function or module given to torch.compile, this is `compiled_interval_union`.
     """
-    length: Tensor = _Union.apply(u, v, False)  # type: ignore[no-untyped-call]
+    length: Tensor = _Union.apply(u, v, torch.compiler.is_compiling())  # type: ignore[no-untyped-call]
     return length
 
 
@@ -36,8 +38,8 @@ class _Union(torch.autograd.Function):
     def forward(ctx: FunctionCtx, u: Tensor, v: Tensor, compiled: bool) -> Tensor:
         compiled = compiled and u.shape[-1] <= _MAX_COMPARED
         if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
-            return _compiled_length(u, v, _earlier(u)) if compiled else _sorted_length(u, v)
-        value, lefts, rights = _compiled_ends(u, v, _earlier(u)) if compiled else _sorted_ends(u, v)
+            return _fast_length(u, v) if compiled else _sorted_length(u, v)
+        value, lefts, rights = _fast_ends(u, v) if compiled else _sorted_ends(u, v)
         ctx.shapes = u.shape, v.shape  # type: ignore[attr-defined]
         ctx.save_for_backward(lefts, rights)
         return value
@@ -58,8 +60,9 @@ def _summed_product(grad: Tensor, indicators: Tensor, shape: torch.Size) -> Tens
     """(grad * indicators).sum_to_size(shape), differentiable.
 
     If it sums, as for all pairs of a batch, then in chunks: the whole product would be as large as the indicators.
+    torch.compile fuses both, and never stores the product.
     """
-    if shape == indicators.shape or indicators.numel() <= _CHUNK:
+    if torch.compiler.is_compiling() or shape == indicators.shape or indicators.numel() <= _CHUNK:
         return (grad * indicators).sum_to_size(shape)
     rows = max(1, _CHUNK // indicators[0].numel())
     chunks = zip(grad.split(rows), indicators.split(rows), strict=True)
@@ -159,3 +162,41 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
 _kernel = functools.partial(Compiled, dynamic=False, max_fusion_size=2**20)
 _compiled_length = _kernel(_compared_length, lambda u, v, _: _sorted_length(u, v))
 _compiled_ends = _kernel(_compared_ends, lambda u, v, _: _sorted_ends(u, v))
+
+
+# To torch.compile, the kernels are operators: traced, they would lose their options, and the gradient would repeat them.
+
+
+@torch.library.custom_op("qrl::interval_union_length", mutates_args=())
+def _length_operator(u: Tensor, v: Tensor) -> Tensor:
+    length: Tensor = _compiled_length(u, v, _earlier(u))
+    return length.contiguous()
+
+
+@torch.library.custom_op("qrl::interval_union_ends", mutates_args=())
+def _ends_operator(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    length, lefts, rights = _compiled_ends(u, v, _earlier(u))
+    return length.contiguous(), lefts.contiguous(), rights.contiguous()
+
+
+@_length_operator.register_fake
+def _(u: Tensor, v: Tensor) -> Tensor:
+    return u.new_empty(torch.broadcast_shapes(u.shape, v.shape)[:-1])
+
+
+@_ends_operator.register_fake
+def _(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    shape = torch.broadcast_shapes(u.shape, v.shape)
+    return u.new_empty(shape[:-1]), u.new_empty(shape), u.new_empty(shape)
+
+
+def _fast_length(u: Tensor, v: Tensor) -> Tensor:
+    length: Tensor = _length_operator(u, v) if torch.compiler.is_compiling() else _compiled_length(u, v, _earlier(u))
+    return length
+
+
+def _fast_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if torch.compiler.is_compiling():
+        return _ends_operator(u, v)
+    length, lefts, rights = _compiled_ends(u, v, _earlier(u))
+    return length, lefts, rights
