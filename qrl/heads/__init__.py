@@ -4,7 +4,7 @@ from qrl.heads.base import Head
 from qrl.heads.iqe import IQE
 from qrl.heads.metrics import L1, Euclidean, MetricMixture, Spherical
 from qrl.heads.mrn import MRN
-from qrl.heads.norms import DeepNorm, WideNorm
+from qrl.heads.norms import DeepNorm, WideNorm, project_
 from qrl.heads.pqe import PQEGG, PQELH
 from qrl.heads.torchqmet import load_torchqmet
 
@@ -21,4 +21,5 @@ __all__ = [
     "Spherical",
     "WideNorm",
     "load_torchqmet",
+    "project_",
 ]

@@ -29,6 +29,7 @@ class Head(nn.Module):
         raise NotImplementedError  # pragma: no cover
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        """The distance (...) from u to v; a shape that does not fit raises a ShapeError."""
         self._check(u, v)
         distance: Tensor = self.reduction(self.transform(self.components(u, v)))
         return distance

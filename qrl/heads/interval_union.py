@@ -159,22 +159,31 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
 
 
 # One loop over memory regardless of the number of operations: by default the compiler splits it at 64.
-_kernel = functools.partial(Compiled, dynamic=False, max_fusion_size=2**20)
-_compiled_length = _kernel(_compared_length, lambda u, v, _: _sorted_length(u, v))
-_compiled_ends = _kernel(_compared_ends, lambda u, v, _: _sorted_ends(u, v))
+_kernel = functools.partial(Compiled, max_fusion_size=2**20)
+_length_kernel = functools.partial(_kernel, _compared_length, lambda u, v, _: _sorted_length(u, v))
+_ends_kernel = functools.partial(_kernel, _compared_ends, lambda u, v, _: _sorted_ends(u, v))
+_compiled_length, _compiled_ends = _length_kernel(dynamic=False), _ends_kernel(dynamic=False)
+# Of (n, l) and (n, l), without broadcasting: as fast, and compiled once for every n.
+_flat_length, _flat_ends = _length_kernel(dynamic=True), _ends_kernel(dynamic=True)
 
 
-# To torch.compile, the kernels are operators: traced, they would lose their options, and the gradient would repeat them.
+# To torch.compile, the kernels are operators: traced, they would lose their options, and the backward pass would repeat
+# them instead of saving their results.
 
 
 @torch.library.custom_op("qrl::interval_union_length", mutates_args=())
 def _length_operator(u: Tensor, v: Tensor) -> Tensor:
-    length: Tensor = _compiled_length(u, v, _earlier(u))
-    return length.contiguous()
+    if u.shape == v.shape:
+        length: Tensor = _flat_length(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
+        return length.reshape(u.shape[:-1])
+    return _compiled_length(u, v, _earlier(u)).contiguous()
 
 
 @torch.library.custom_op("qrl::interval_union_ends", mutates_args=())
 def _ends_operator(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if u.shape == v.shape:
+        length, lefts, rights = _flat_ends(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
+        return length.reshape(u.shape[:-1]), lefts.reshape(u.shape), rights.reshape(u.shape)
     length, lefts, rights = _compiled_ends(u, v, _earlier(u))
     return length.contiguous(), lefts.contiguous(), rights.contiguous()
 

@@ -33,6 +33,13 @@ class NonNegativeLinear(nn.Linear):
         self.weight.clamp_(min=0)
 
 
+def project_(model: nn.Module) -> None:
+    """Project the constrained weights of every Deep Norm and Wide Norm in `model`; call it after an optimizer step."""
+    for module in model.modules():
+        if isinstance(module, NonNegativeLinear):
+            module.project_()
+
+
 class MaxReLU(nn.Module):
     """On pairs (x, y) of consecutive features: all max(x, y), then all (w1 relu(x) + w2 relu(y)) / 2.
 

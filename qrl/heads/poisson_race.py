@@ -109,7 +109,7 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _may_look_at_values(x: Tensor) -> bool:
-    """Whether a faster path may be chosen by values: on a GPU, reading them waits; in a compiled graph, it is not possible."""
+    """Whether values may choose a faster path: on a GPU, reading them is slow; in a compiled graph, impossible."""
     return x.is_cpu and not torch.compiler.is_compiling()
 
 

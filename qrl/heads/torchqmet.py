@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from qrl.common.errors import UserError
@@ -14,7 +13,7 @@ from qrl.heads.base import Head
 from qrl.heads.deep_linear import DistanceMixture
 from qrl.heads.iqe import IQE
 from qrl.heads.mrn import MRN
-from qrl.heads.norms import DeepNorm, NonNegativeLinear, WideNorm
+from qrl.heads.norms import DeepNorm, WideNorm, project_
 from qrl.heads.pqe import MAX_RAW_VARIANCE, PQEGG, PQELH
 
 _HEADS: tuple[type[Head], ...] = (IQE, MRN, DeepNorm, WideNorm, PQELH, PQEGG)
@@ -60,9 +59,7 @@ def load_torchqmet(head: Head, state_dict: Mapping[str, Any], prefix: str = "") 
             f"state dict: {shown(key)} has no counterpart in {_shown(head)}; build the head with other arguments"
         )
     head.load_state_dict(converted)
-    for module in head.modules():
-        if isinstance(module, NonNegativeLinear):
-            module.project_()  # torchqmet projects before the next forward pass, so that saved weights may be negative
+    project_(head)  # torchqmet projects before the next forward pass, so that saved weights may be negative
 
 
 def _shown(head: Head) -> str:

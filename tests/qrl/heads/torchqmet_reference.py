@@ -1,7 +1,8 @@
-"""torchqmet's forward pass as its documentation states it: one pair at a time, from the state dict alone, with numpy."""
+"""The documented forward pass of torchqmet, from the state dict alone: one pair at a time, with numpy."""
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,7 @@ def iqe(intervals: int, reduce_components: Callable[[State, Array], float] = max
     def length(u: Array, v: Array) -> float:
         """Count every gap between neighbouring ends that some interval covers."""
         ends = np.sort(np.concatenate([u, v]))
-        gaps = zip(ends[:-1], ends[1:], strict=True)
-        return sum(b - a for a, b in gaps if np.any((u <= a) & (b <= v)))
+        return sum(b - a for a, b in pairwise(ends) if np.any((u <= a) & (b <= v)))
 
     def distance(state: State, u: Array, v: Array) -> float:
         parts = zip(u.reshape(-1, intervals), v.reshape(-1, intervals), strict=True)
@@ -73,7 +73,7 @@ def concave(state: State, components: Array) -> Array:
 
 
 def max_relu(state: State, layer: int, x: Array) -> Array:
-    """relu where the state dict has no weights for this layer."""
+    """ReLU where the state dict has no weights for this layer."""
     raw = state.get(f"activations.{layer}.raw_weights")
     if raw is None:
         return relu(x)
@@ -100,7 +100,7 @@ def weighted_sum(state: State, components: Array) -> float:
 
 
 def discounted(discount: float) -> Callable[[State, Array], float]:
-    """torchqmet returns the discounted distance D; its logarithm to the base of the discount is the distance."""
+    """The logarithm, to the base of the discount, of the discounted distance that torchqmet returns."""
 
     def distance(state: State, components: Array) -> float:
         bases = sigmoid(deep_linear(state, "reduction.beta_net")[:, 0])
