@@ -173,10 +173,12 @@ _flat_length, _flat_ends = _length_kernel(dynamic=True), _ends_kernel(dynamic=Tr
 
 @torch.library.custom_op("qrl::interval_union_length", mutates_args=())
 def _length_operator(u: Tensor, v: Tensor) -> Tensor:
+    length: Tensor
     if u.shape == v.shape:
-        length: Tensor = _flat_length(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
+        length = _flat_length(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
         return length.reshape(u.shape[:-1])
-    return _compiled_length(u, v, _earlier(u)).contiguous()
+    length = _compiled_length(u, v, _earlier(u))
+    return length.contiguous()
 
 
 @torch.library.custom_op("qrl::interval_union_ends", mutates_args=())
@@ -205,7 +207,6 @@ def _fast_length(u: Tensor, v: Tensor) -> Tensor:
 
 
 def _fast_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if torch.compiler.is_compiling():
-        return _ends_operator(u, v)
-    length, lefts, rights = _compiled_ends(u, v, _earlier(u))
+    compiling = torch.compiler.is_compiling()
+    length, lefts, rights = _ends_operator(u, v) if compiling else _compiled_ends(u, v, _earlier(u))
     return length, lefts, rights

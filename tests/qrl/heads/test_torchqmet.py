@@ -18,7 +18,8 @@ Shapes = dict[str, tuple[int, ...]]
 
 def deep_linear_shapes(name: str, rows: int, columns: int) -> Shapes:
     sizes = [rows, 64, 64, 64, columns]
-    return {f"{name}.bias": (rows, columns)} | {f"{name}.mats.{i}": (sizes[i], sizes[i + 1]) for i in range(4)}
+    factors: Shapes = {f"{name}.mats.{i}": (sizes[i], sizes[i + 1]) for i in range(4)}
+    return factors | {f"{name}.bias": (rows, columns)}
 
 
 ALPHA: Shapes = {"reduction.raw_alpha": ()}

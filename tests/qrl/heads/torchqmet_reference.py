@@ -28,7 +28,7 @@ def relu(x: Array) -> Array:
 
 def maxmean(state: State, components: Array) -> float:
     alpha = float(sigmoid(state["reduction.raw_alpha"]))
-    return alpha * components.max() + (1 - alpha) * components.mean()
+    return float(alpha * components.max() + (1 - alpha) * components.mean())
 
 
 def deep_linear(state: State, name: str) -> Array:
@@ -40,7 +40,7 @@ def iqe(intervals: int, reduce_components: Callable[[State, Array], float] = max
     def length(u: Array, v: Array) -> float:
         """Count every gap between neighbouring ends that some interval covers."""
         ends = np.sort(np.concatenate([u, v]))
-        return sum(b - a for a, b in pairwise(ends) if np.any((u <= a) & (b <= v)))
+        return float(sum(b - a for a, b in pairwise(ends) if np.any((u <= a) & (b <= v))))
 
     def distance(state: State, u: Array, v: Array) -> float:
         parts = zip(u.reshape(-1, intervals), v.reshape(-1, intervals), strict=True)
@@ -68,8 +68,8 @@ def concave(state: State, components: Array) -> Array:
     offsets = np.concatenate(
         [state["transforms.0.bs_first_constant"], softplus(state["transforms.0.raw_bs_after_first"])], 1
     )
-    lines: Array = slopes * components[:, None] + offsets
-    return lines.min(1)
+    lowest: Array = (slopes * components[:, None] + offsets).min(1)
+    return lowest
 
 
 def max_relu(state: State, layer: int, x: Array) -> Array:
