@@ -20,19 +20,16 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 _MAX_RATE = 1e30  # finite in float32; a bound that rates reach would violate the triangle inequality
 _MAX_SCIPY_RATE = 100.0
-# Gauss-Legendre nodes and weights by their number
-_NODES = {count: list(zip(*np.polynomial.legendre.leggauss(count), strict=True)) for count in (4, 6, 12, 16, 32)}
 
 
 def poisson_race(mu1: Tensor, mu2: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
     """(P(X > Y), P(X <= Y)) by `method`: scipy, quadrature or auto.
 
-    auto means scipy for float64 on the CPU and quadrature otherwise, and inside torch.compile.
+    auto means scipy for float64 on the CPU and quadrature otherwise.
     """
     mu1, mu2 = torch.broadcast_tensors(mu1.clamp(0, _MAX_RATE), mu2.clamp(0, _MAX_RATE))
     if method == "auto":
-        scipy = mu1.dtype == torch.float64 and mu1.is_cpu and not torch.compiler.is_compiling()
-        method = "scipy" if scipy else "quadrature"
+        method = "scipy" if mu1.dtype == torch.float64 and mu1.is_cpu else "quadrature"
     greater, less_equal = _PoissonRace.apply(mu1, mu2, method)  # type: ignore[no-untyped-call]
     return greater, less_equal
 
@@ -41,7 +38,8 @@ class _PoissonRace(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(mu1, mu2)
-        return _by_scipy(mu1, mu2) if method == "scipy" else _by_quadrature(mu1, mu2)
+        greater, less_equal = _race(mu1, mu2, method)
+        return greater, less_equal
 
     @staticmethod
     @once_differentiable
@@ -50,6 +48,18 @@ class _PoissonRace(torch.autograd.Function):
         mu1, mu2 = ctx.saved_tensors  # type: ignore[attr-defined]
         grad = less_equal - greater
         return -grad * probability_equal(mu1, mu2), grad * probability_one_more(mu1, mu2), None
+
+
+# An operator to torch.compile, which could trace neither scipy nor paths that depend on values.
+@torch.library.custom_op("qrl::poisson_race", mutates_args=())
+def _race(mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    greater, less_equal = _by_scipy(mu1, mu2) if method == "scipy" else _by_quadrature(mu1, mu2)
+    return greater.contiguous(), less_equal.contiguous()
+
+
+@_race.register_fake
+def _(mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    return mu1.new_empty(mu1.shape), mu1.new_empty(mu1.shape)
 
 
 def probability_equal(mu1: Tensor, mu2: Tensor) -> Tensor:
@@ -91,7 +101,7 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
     below = (mu1 < mu2) | (mu1 < 1)
     low = torch.where(below, (root1 - width).clamp(min=0), root1)
     high = torch.where(below, root1, root1 + width)
-    if _may_look_at_values(mu1):
+    if mu1.is_cpu:
         # Short intervals need few nodes: 4 up to a length of 0.5 and 6 up to 1 are accurate to 4e-8, 12 to 1e-14.
         few, some = (12, 12) if mu1.dtype == torch.float64 else (4, 6)
         length = high - low
@@ -108,21 +118,16 @@ def _by_quadrature(mu1: Tensor, mu2: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(below, total, 1 - total), torch.where(below, 1 - total, total)
 
 
-def _may_look_at_values(x: Tensor) -> bool:
-    """Whether values may choose a faster path: on a GPU, reading them is slow; in a compiled graph, impossible."""
-    return x.is_cpu and not torch.compiler.is_compiling()
-
-
 def _integral(low: Tensor, high: Tensor, root: Tensor, nodes: int) -> Tensor:
     """The integral of 2 s exp(-(s - root)^2) i0e(2 s root) from low to high."""
     half, middle = (high - low) / 2, (high + low) / 2
     total = torch.zeros_like(low)
     if low.numel() == 0:
         return total
-    integrand = _small_integrand if _may_look_at_values(low) and (high * root <= 0.5).all() else _integrand
-    for node, weight in _NODES[nodes]:
-        s = torch.add(middle, half, alpha=node)
-        total.add_(integrand(s, root).mul_(s), alpha=weight)
+    integrand = _small_integrand if low.is_cpu and (high * root <= 0.5).all() else _integrand
+    for node, weight in zip(*np.polynomial.legendre.leggauss(nodes), strict=True):
+        s = torch.add(middle, half, alpha=float(node))
+        total.add_(integrand(s, root).mul_(s), alpha=float(weight))
     return total.mul_(half).mul_(2)
 
 

@@ -13,7 +13,6 @@ from qrl.heads.interval_union import interval_union
 from tests.compiler import needs_compiler
 from tests.heads import HEAD_NAMES, INPUT_SIZE, make_head, randn
 
-
 Distance = Callable[[Tensor, Tensor], Tensor]
 
 
