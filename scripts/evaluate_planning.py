@@ -28,7 +28,7 @@ def _parser(argv: Sequence[str] | None) -> Parser:
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
-    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there")
+    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there, each as PNG, PDF and SVG")
     add("--gif", metavar="FILE", help="one task as a GIF")
     add("--start", type=grid_cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
     add("--json", metavar="FILE", help="write all results, with the keys below")
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _check_arguments(args: Namespace) -> None:
     from qrl.agents.evaluation.results import PICTURES
-    from qrl.common.files import check_output
+    from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.scripts._planning import check_planning_arguments
 
     check_planning_arguments(args)
@@ -91,8 +91,8 @@ def _check_arguments(args: Namespace) -> None:
     if args.gif is not None:
         check_output(args.gif, ".gif", args.force)
     if args.pictures is not None:
-        for name in PICTURES:
-            check_output(Path(args.pictures) / name, ".png", args.force)
+        for name in (f"{name}{suffix}" for name in PICTURES for suffix in FIGURE_FORMATS):
+            check_output(Path(args.pictures) / name, FIGURE_FORMATS, args.force)
 
 
 def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
