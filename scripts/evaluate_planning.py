@@ -118,8 +118,8 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
         for path in evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal):
             print(f"wrote {path}")
     if args.gif is not None:
-        from qrl.agents.planning.rollouts import save_gif
+        from qrl.agents.planning.animation import save_gif
 
-        episode = evaluator.play(subject.policy, args.start, args.goal)
+        episode = evaluator.play(subject, args.start, args.goal)
         save_gif(episode, args.gif)
         print(f"wrote {args.gif}: {episode.cause or 'success'} after {len(episode.actions)} steps")

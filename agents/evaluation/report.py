@@ -22,7 +22,7 @@ from qrl.agents.evaluation.tables import metric_rows, rows_by_distance
 from qrl.agents.evaluation.takeaway import takeaway
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.pages import render
-from qrl.agents.planning.rollouts import save_gif
+from qrl.agents.planning.animation import save_gif
 from qrl.common.files import atomic_write, read_text
 from qrl.envs.card import card
 from qrl.envs.ground_truth import GroundTruth
@@ -130,7 +130,7 @@ def _planning(
     }
     if not truth.world.has_env:
         return values
-    episode = evaluator.play(subject.policy, goal=goal)
+    episode = evaluator.play(subject, goal=goal)
     save_gif(episode, folder / "task.gif")
     end = "reached the goal" if episode.success else f"failed ({episode.cause})"
     exact = truth.between(np.array([start_state]), np.array([goal_state]))[0]
