@@ -108,7 +108,8 @@ def draw(path: Path) -> None:
             torch.nn.init.normal_(head.transform.raw_offsets)
         u, w = torch.randn(2, 64, dtype=torch.float64)
         _draw_head(axis, head, u, w)
-        axis.set_title(f"{name} ({count_parameters(make_head(name, 256)):,} parameters)", fontsize=10)
+        count = count_parameters(make_head(name, 256))
+        axis.set_title(f"{name} ({count:,} parameter{'s' * (count != 1)})", fontsize=9)
     for axis in panels[len(names) :]:
         axis.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()

@@ -11,7 +11,7 @@ from qrl.agents.evaluation.metrics import METRICS, Metric
 from qrl.agents.evaluation.seeds import SeedGroup
 from qrl.agents.evaluation.style import group_looks
 from qrl.agents.evaluation.trained_agent import TrainedAgent
-from qrl.common.figures import FRACTION_LIMITS, grid_shape, panel_grid, save_figure, tidy
+from qrl.common.figures import FRACTION_LIMITS, grid_shape, panel_grid, plain_log_axis, save_figure, tidy
 
 Curve = list[tuple[int, float]]  # (step, value)
 
@@ -50,7 +50,8 @@ def _scale(ax: Axes, metric: Metric | None, values: Sequence[float]) -> None:
     """Fractions are shown from 0 to 1 and errors from 0, so that no axis is cut off; losses have a logarithmic one."""
     low, high = min(values), max(values)
     if metric is None:
-        ax.set_yscale("log" if low > 0 else "linear")
+        if low > 0:
+            plain_log_axis(ax, "y", values)
     elif metric.higher_is_better and low >= 0 and high <= 1:
         ax.set_ylim(*FRACTION_LIMITS)
     elif metric.higher_is_better is False and low >= 0:
