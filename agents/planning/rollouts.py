@@ -131,7 +131,7 @@ def _frame(env: Env) -> Frame:
 
 def _position(env: Env) -> list[tuple[float, float]]:
     """The middle of the agent's cell, as fractions of the frame; empty where the environment is not MiniGrid's."""
-    world = env.unwrapped
+    world: Any = env.unwrapped
     if not all(hasattr(world, name) for name in ("agent_pos", "width", "height")):
         return []
     x, y = world.agent_pos

@@ -54,9 +54,9 @@ def _lines(findings: Findings, groups: list[GroupSummary]) -> Figure:
     rows, columns = len(grid), len(grid[0])
     size = (3.35 if columns > 2 else 4 if columns == 2 else 6.5, 2.8 if rows == 1 else 2.2 if rows < 5 else 1.95)
     figure = Figure(figsize=(columns * size[0], 1 + rows * size[1]), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
+    axes = panel_grid(figure, rows, columns, rows * columns)
     for row, column in np.ndindex(rows, columns):
-        ax, panel = axes[row, column], grid[row][column]
+        ax, panel = axes[row * columns + column], grid[row][column]
         if panel is None:
             ax.remove()
             continue

@@ -18,7 +18,7 @@ from qrl.common.files import FIGURE_FORMATS, atomic_write
 
 FRACTION_LIMITS = (-0.03, 1.03)  # of an axis of fractions: always whole, with room for markers
 # Text stays text: SVGs are small, and PDFs have fonts that publishers accept. Fixed salt: the same ids every time.
-_SAVING: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "qrl", "pdf.fonttype": 42}
+_SAVING: Any = {"svg.fonttype": "none", "svg.hashsalt": "qrl", "pdf.fonttype": 42}
 _SAVING["font.sans-serif"] = ["DejaVu Sans", "Verdana"]  # an SVG names them with every text
 # Dates would make the bytes of every regenerated file differ.
 _METADATA: dict[str, dict[str, Any]] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
@@ -68,7 +68,7 @@ def plain_log_axis(ax: Axes, which: Literal["x", "y"], values: ArrayLike) -> Non
         if len(ticks) >= 3:
             break
     axis = {"x": ax.xaxis, "y": ax.yaxis}[which]
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_locator(FixedLocator(ticks.tolist()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_locator(NullLocator())
 

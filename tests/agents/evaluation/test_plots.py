@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from qrl.agents.evaluation import plots
 from qrl.agents.evaluation.evaluator import Evaluator
-from qrl.agents.evaluation.results import Results
+from qrl.agents.evaluation.results import DistanceRow, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.common.figures import FRACTION_LIMITS, end_labels
 from tests.agents.worlds import corridor
@@ -33,7 +33,7 @@ def test_success_by_distance_is_drawn_as_it_is(saved: list[Figure]) -> None:
 
 
 def test_the_intervals_of_agents(saved: list[Figure]) -> None:
-    rows = [
+    rows: list[DistanceRow] = [
         {"low": 0, "high": 4, "success_rate": 0.5, "tasks": 10},
         {"low": 5, "high": 9, "success_rate": 1.0, "tasks": 20},
     ]

@@ -70,7 +70,8 @@ def test_the_trail_follows_the_agent(tmp_path: Path) -> None:
 
 def test_other_environments_have_no_trail() -> None:
     episode = play(Ring(), RandomPolicy(2, 0), max_steps=3, seed=0)
-    assert episode.trail == episode.estimates == []
+    assert not episode.trail
+    assert not episode.estimates
 
 
 def test_a_loop_is_shown_until_it_closes(tmp_path: Path) -> None:

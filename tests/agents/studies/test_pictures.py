@@ -46,7 +46,7 @@ def test_several_conditions_are_drawn_as_lines_with_intervals(drawn: list[Figure
     dot = look(7).color
     np.testing.assert_allclose(heights(ax, dot, 1.6), [[0.4, 0.65]])
     np.testing.assert_allclose(heights(ax, dot, 0.6), [[1, 1]])  # the configuration that was not selected
-    intervals = [group.interval for group in findings.summaries() if group.family == "iqe-maxmean"]
+    intervals = [group.interval or (0, 0) for group in findings.summaries() if group.family == "iqe-maxmean"]
     bars = ax.containers[0][2][0].get_paths()
     np.testing.assert_allclose([path.vertices[:, 1] for path in bars], intervals)
     names = [text.get_text() for text in drawn[0].legends[0].get_texts()]
