@@ -29,7 +29,7 @@ def _parser(argv: Sequence[str] | None) -> Parser:
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
-    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there")
+    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there, each as PNG, PDF and SVG")
     add("--gif", metavar="FILE", help="one task as a GIF")
     add("--start", type=grid_cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
     add("--json", metavar="FILE", help="write all results, with the keys below")
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _check_arguments(args: Namespace) -> None:
     from qrl.agents.evaluation.results import PICTURES
-    from qrl.common.files import check_output
+    from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.scripts._planning import check_planning_arguments
 
     check_planning_arguments(args)
@@ -89,8 +89,8 @@ def _check_arguments(args: Namespace) -> None:
     if args.gif is not None:
         check_output(args.gif, ".gif", args.force)
     if args.pictures is not None:
-        for name in PICTURES:
-            check_output(Path(args.pictures) / name, ".png", args.force)
+        for name in (f"{name}{suffix}" for name in PICTURES for suffix in FIGURE_FORMATS):
+            check_output(Path(args.pictures) / name, FIGURE_FORMATS, args.force)
 
 
 def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
@@ -116,8 +116,8 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
         for path in evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal):
             print(f"wrote {path}")
     if args.gif is not None:
-        from qrl.agents.planning.rollouts import save_gif
+        from qrl.agents.planning.animation import save_gif
 
-        episode = evaluator.play(subject.policy, args.start, args.goal)
+        episode = evaluator.play(subject, args.start, args.goal)
         save_gif(episode, args.gif)
         print(f"wrote {args.gif}: {episode.cause or 'success'} after {len(episode.actions)} steps")

@@ -75,7 +75,7 @@ def test_evaluating(capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate_planning(["cloned", "--json", "r.json", "--pictures", "p", "--gif", "task.gif"]) == 0
     captured = capsys.readouterr()
     assert captured.err == f"note: {NOTICE}\n"
-    assert os.listdir("p") == ["success.png"]  # a distance map would have nothing to show
+    assert {Path(name).stem for name in os.listdir("p")} == {"success"}  # a distance map would have nothing to show
     assert "wrote p/success.png" in captured.out
     assert "distance-map" not in captured.out
     results = json.loads(Path("r.json").read_text())
