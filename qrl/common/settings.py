@@ -77,16 +77,21 @@ class Settings(BaseModel):
     @classmethod
     def nearest_key(cls, key: str) -> str | None:
         """The key that a user most likely means by `key`, if any is similar."""
-        keys = dict(_leaves(cls.of_values({})))
+        keys = cls.leaves()
         nearest = key if key in keys else _nearest_key(cls, key)
         if nearest is None or nearest in keys:
             return nearest
         return f"{nearest}.name" if f"{nearest}.name" in keys else None  # a group of keys has no value of its own
 
     @classmethod
+    def leaves(cls) -> dict[str, FieldInfo]:
+        """Every dotted key with its field."""
+        return dict(_leaves(cls.of_values({})))
+
+    @classmethod
     def help(cls) -> str:
         """The keys with their meanings and defaults, for --help; long keys get a line of their own."""
-        fields = dict(_leaves(cls.of_values({})))
+        fields = cls.leaves()
         width = max((len(key) for key in fields if len(key) <= _MAX_KEY_COLUMN), default=0)
         lines = []
         for key, field in fields.items():
