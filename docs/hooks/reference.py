@@ -39,7 +39,8 @@ MODULES: dict[str, Sequence[str]] = {
 @cache
 def reference_pages() -> dict[str, str]:
     """The Markdown of every page, by its place in the site."""
-    pages = {"reference/python/qrl.md": _members("qrl", [name for name in qrl.__all__ if not name.startswith("_")])}
+    public = [name for name in qrl.__all__ if not name.startswith("_")]
+    pages = {"reference/python/qrl.md": _members("qrl", sorted(public, key=lambda name: name[0].isupper()))}
     for module, members in MODULES.items():
         pages[f"reference/python/{module}.md"] = _members(module, members or _exported(module))
     for command in commands():

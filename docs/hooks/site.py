@@ -66,6 +66,8 @@ def _add(files: Files, config: MkDocsConfig, uri: str, content: str | bytes) -> 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links between files of the repository, as GitHub follows them, become links between pages of the site."""
     uri = page.file.src_uri
+    if uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # it is in the tabs
     source = _SOURCES.get(uri, f"docs/{uri}")
 
     def page_link(link: re.Match[str]) -> str:

@@ -132,7 +132,7 @@ def check_command(name: str, arguments: Sequence[str]) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "train-agent --resum RUN",
+        "train-agent --resumed RUN",
         "train-agent learner.rate=1",
         "train-agent learner.name=qrl learner.polyak=0.9",
         "for s in 0 1; do train-agent --config nothing seed=$s; done",
