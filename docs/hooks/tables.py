@@ -49,14 +49,18 @@ def _default(field: FieldInfo) -> str:
 
 def as_markdown(docstring: str) -> str:
     """A docstring as Markdown: formulas in plain text keep their signs."""
-    parts = re.split(r"(^(?: {4}.*\n?)+|`[^`\n]+`)", docstring, flags=re.MULTILINE)
+    parts = re.split(r"(^(?: {4}.*\n?)+)", docstring, flags=re.MULTILINE)
     return "".join(part if index % 2 else escape(part) for index, part in enumerate(parts))
 
 
 def escape(text: str) -> str:
     """Plain text in Markdown: signs that would be markup are not; code stays code."""
     parts = re.split(r"(`[^`]+`)", text)
-    return "".join(part if index % 2 else re.sub(r"([*_<>|$\[\]])", r"\\\1", part) for index, part in enumerate(parts))
+    return "".join(part if index % 2 else _escape(part) for index, part in enumerate(parts))
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([*_|$\[\]])", r"\\\1", text).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
