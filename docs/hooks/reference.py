@@ -2,9 +2,10 @@
 
 import argparse
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import qrl
 from docs.hooks.commands import ROOT, commands, parser_of
@@ -45,9 +46,17 @@ def reference_pages() -> dict[str, str]:
         pages[f"reference/python/{module}.md"] = _members(module, members or _exported(module))
     for command in commands():
         pages[f"reference/commands/{command}.md"] = _command_page(command)
-    pages["reference/names/learners.md"] = _learners()
+    pages["reference/names/learners.md"] = _registered(
+        "Learners",
+        "`train-agent learner.name=NAME learner.KEY=VALUE`; `train-graph` for `regression`.",
+        "learner.",
+        list_learners(),
+        find_learner,
+    )
     pages["reference/names/models.md"] = _models()
-    pages["reference/names/worlds.md"] = _worlds()
+    pages["reference/names/worlds.md"] = _registered(
+        "Worlds", "`collect-dataset OUT.npz world=NAME world.KEY=VALUE`.", "world.", list_worlds(), find_world
+    )
     pages["reference/names/metrics.md"] = _metrics()
     pages["reference/names/configs.md"] = _configs()
     return pages
@@ -109,12 +118,13 @@ def _invocation(action: argparse.Action) -> str:
     return f"{', '.join(action.option_strings)} {value}"
 
 
-def _learners() -> str:
-    parts = ["# Learners", "`train-agent learner.name=NAME learner.KEY=VALUE`; `train-graph` for `regression`."]
-    for name in list_learners():
-        learner = find_learner(name)
-        if learner.origin == "qrl":
-            parts += [f"## {name}", as_markdown(learner.meaning), keys_table(learner.settings, "learner.", ["name"])]
+def _registered(title: str, usage: str, prefix: str, names: Iterable[str], lookup: Callable[[str], Any]) -> str:
+    """Built-in learners or worlds: what each is, and its keys."""
+    parts = [f"# {title}", usage]
+    for name in names:
+        entry = lookup(name)
+        if entry.origin == "qrl":
+            parts += [f"## {name}", as_markdown(entry.meaning), keys_table(entry.settings, prefix, ["name"])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -131,15 +141,6 @@ def _models() -> str:
         else:
             parts += [f"## {name}", as_markdown(inspect.getdoc(model.cls) or ""), keys_table(model.parameters)]
     return "\n\n".join([*parts, "## Aliases", table(("name", "model", "fixes"), aliases)]) + "\n"
-
-
-def _worlds() -> str:
-    parts = ["# Worlds", "`collect-dataset OUT.npz world=NAME world.KEY=VALUE`."]
-    for name in list_worlds():
-        world = find_world(name)
-        if world.origin == "qrl":
-            parts += [f"## {name}", as_markdown(world.meaning), keys_table(world.settings, "world.", ["name"])]
-    return "\n\n".join(parts) + "\n"
 
 
 def _metrics() -> str:

@@ -25,12 +25,12 @@ class Block(NamedTuple):
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
-    found = list(_FENCE.finditer(text))
+    fences = list(_FENCE.finditer(text))
     following = [
         after["code"] if after["language"] == "text" and not text[before.end() : after.start()].strip() else None
-        for before, after in pairwise(found)
+        for before, after in pairwise(fences)
     ]
-    return [Block(block["language"], block["code"], output) for block, output in zip_longest(found, following)]
+    return [Block(block["language"], block["code"], output) for block, output in zip_longest(fences, following)]
 
 
 def pages_with(*languages: str) -> list[Path]:
