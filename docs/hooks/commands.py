@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from unittest.mock import patch
 
 from qrl.common.commands import Parser
@@ -40,7 +40,8 @@ def parser_of(command: str, arguments: Sequence[str] = ()) -> tuple[Parser, Call
 
     methods = {name: getattr(Parser, name) for name in ("parse_args", "parse_intermixed_args")}
     main = import_module(commands()[command]).main.__wrapped__
-    with patch.multiple(Parser, **{name: stop(name) for name in methods}):
+    stops: dict[str, Any] = {name: stop(name) for name in methods}
+    with patch.multiple(Parser, **stops):
         try:
             main(list(arguments))
         except _Reached as reached:

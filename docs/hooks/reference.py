@@ -10,8 +10,7 @@ from typing import Any
 import qrl
 from docs.hooks.commands import ROOT, commands, parser_of
 from docs.hooks.tables import as_markdown, escape, keys_table, table
-from qrl.agents.evaluation.metrics import METRICS
-from qrl.agents.evaluation.results import RESERVED
+from qrl.agents.evaluation.metrics import METRICS, RESERVED
 from qrl.agents.learners.registry import find_learner, list_learners
 from qrl.common.settings import Settings
 from qrl.envs.worlds.registry import find_world, list_worlds
