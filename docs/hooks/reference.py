@@ -12,11 +12,12 @@ from docs.hooks.commands import ROOT, commands, parser_of
 from docs.hooks.tables import as_markdown, escape, keys_table, table
 from qrl.agents.evaluation.metrics import METRICS, RESERVED
 from qrl.agents.learners.registry import find_learner, list_learners
-from qrl.common.settings import Settings
+from qrl.common.settings import CONFIG_COMMANDS
 from qrl.envs.worlds.registry import find_world, list_worlds
 from qrl.registry import find, list_q_models
 
-CONFIGS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train-graph", "studies": "sweep-agents"}
+# Keys whose value decides which other keys there are, by the page that lists those.
+CHOICES = {"learners": "learner.name", "models": "model.name", "worlds": "world"}
 
 # Modules with public names beside those of `qrl` itself: a page each, with these members, or with all that it exports.
 MODULES: dict[str, Sequence[str]] = {
@@ -86,26 +87,11 @@ def _command_page(command: str) -> str:
         table(("argument", "meaning"), rows),
     ]
     if parser.settings is not None:
-        parts += ["## Keys", keys_table(parser.settings)]
-        names = [f"[{name}]({_LISTS[name]})" for name in _LISTS if _chooses(parser.settings, name)]
-        if names:
-            parts.append(f"Shown with the default names; others have keys of their own: {', '.join(names)}.")
+        leaves = parser.settings.leaves()
+        chosen = [kind for kind, key in CHOICES.items() if any(f".{leaf}".endswith(f".{key}") for leaf in leaves)]
+        lists = ", ".join(f"[{kind}](../names/{kind}.md)" for kind in (*chosen, "configs"))
+        parts += ["## Keys", keys_table(parser.settings), f"By name, with keys or values of their own: {lists}."]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-_LISTS = {
-    "learners": "../names/learners.md",
-    "models": "../names/models.md",
-    "worlds": "../names/worlds.md",
-    "configs": "../names/configs.md",
-}
-
-
-def _chooses(settings: type[Settings], name: str) -> bool:
-    """Whether some of the keys depend on such a name."""
-    keys = settings.leaves()
-    chosen = {"learners": "learner.name", "models": "model.name", "worlds": "world", "configs": ""}[name]
-    return name == "configs" or any(key == chosen or key.endswith(f".{chosen}") for key in keys)
 
 
 def _invocation(action: argparse.Action) -> str:
@@ -154,24 +140,20 @@ def _metrics() -> str:
         for metric in METRICS
     ]
     others = [(f"`{key}`", escape(meaning)) for key, meaning in RESERVED.items()]
-    return (
-        "\n\n".join(
-            [
-                "# Metrics",
-                "The keys of `evaluate-planning --json FILE` and of `qrl.evaluate(run)[KEY]`; `column` is the name in "
-                "`metrics.csv`, in TensorBoard and in the tables of a study.",
-                table(("key", "meaning", "better", "column"), rows),
-                "## Other keys of the JSON",
-                table(("key", "meaning"), others),
-            ]
-        )
-        + "\n"
-    )
+    parts = [
+        "# Metrics",
+        "The keys of `evaluate-planning --json FILE`; `column` is the name in `metrics.csv`, in TensorBoard and in the "
+        "tables of a study.",
+        table(("key", "meaning", "better", "column"), rows),
+        "## Other keys of the JSON",
+        table(("key", "meaning"), others),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _configs() -> str:
     parts = ["# Built-in configs", "`COMMAND --config NAME`; for studies, `sweep-agents NAME`."]
-    for folder, command in CONFIGS.items():
+    for folder, command in CONFIG_COMMANDS.items():
         parts.append(f"## {command}")
         for file in sorted((ROOT / "configs" / folder).glob("*.yaml")):
             parts.append(f"### {file.stem}\n\n```yaml\n{file.read_text('utf-8').rstrip()}\n```")

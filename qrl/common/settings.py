@@ -149,7 +149,13 @@ def _read_yaml(config: str, folder: str) -> dict[str, Any]:
     return values
 
 
-_COMMANDS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train-graph", "studies": "sweep-agents"}
+# The commands of built-in configs, by their folders.
+CONFIG_COMMANDS = {
+    "data": "collect-dataset",
+    "train": "train-agent",
+    "graphs": "train-graph",
+    "studies": "sweep-agents",
+}
 
 
 def _read_builtin(config: str, folder: str) -> str:
@@ -161,7 +167,7 @@ def _read_builtin(config: str, folder: str) -> str:
         return file.read_text("utf-8")
     commands = [
         command
-        for other, command in _COMMANDS.items()
+        for other, command in CONFIG_COMMANDS.items()
         if other != folder and is_file(root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml"))
     ]
     if commands:
