@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs release-check
+.PHONY: install demo test lint bench storm docs site release-check
 
 install: $(INSTALLED)
 
@@ -41,6 +41,11 @@ docs: $(INSTALLED)
 	  --picture docs/graphs/$$kind.png --force || exit 1; done
 	$(BIN)/python docs/objectives.py
 	$(BIN)/python docs/studies.py
+
+# The documentation site, in site/: needs no network, and neither do its pages.
+site: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'open site/index.html'
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -91,7 +91,7 @@ class Settings(BaseModel):
     @classmethod
     def nearest_key(cls, key: str) -> str | None:
         """The key that a user most likely means by `key`, if any is similar."""
-        keys = dict(_leaves(cls.of_values({})))
+        keys = cls.leaves()
         nearest = key if key in keys else _nearest_key(cls, key)
         if nearest is None or nearest in keys:
             return nearest
@@ -100,7 +100,7 @@ class Settings(BaseModel):
     @classmethod
     def keys(cls) -> dict[str, bool]:
         """All keys, dotted; True for those that take a path."""
-        return {key: _takes_path(field) for key, field in _leaves(cls.of_values({}))}
+        return {key: _takes_path(field) for key, field in cls.leaves().items()}
 
     @classmethod
     def suggestions(cls, key: str) -> list[str]:
@@ -120,9 +120,14 @@ class Settings(BaseModel):
         return _literals(cls.model_fields[key].annotation)
 
     @classmethod
+    def leaves(cls) -> dict[str, FieldInfo]:
+        """Every dotted key with its field."""
+        return dict(_leaves(cls.of_values({})))
+
+    @classmethod
     def help(cls) -> str:
         """The keys with their meanings and defaults, for --help; long keys get a line of their own."""
-        fields = dict(_leaves(cls.of_values({})))
+        fields = cls.leaves()
         width = max((len(key) for key in fields if len(key) <= _MAX_KEY_COLUMN), default=0)
         lines = []
         for key, field in fields.items():
@@ -180,7 +185,13 @@ def _read_yaml(config: str, folder: str) -> dict[str, Any]:
     return values
 
 
-_COMMANDS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train-graph", "studies": "sweep-agents"}
+# The commands of built-in configs, by their folders.
+CONFIG_COMMANDS = {
+    "data": "collect-dataset",
+    "train": "train-agent",
+    "graphs": "train-graph",
+    "studies": "sweep-agents",
+}
 
 
 def _read_builtin(config: str, folder: str) -> str:
@@ -192,7 +203,7 @@ def _read_builtin(config: str, folder: str) -> str:
         return file.read_text("utf-8")
     commands = [
         command
-        for other, command in _COMMANDS.items()
+        for other, command in CONFIG_COMMANDS.items()
         if other != folder and is_file(root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml"))
     ]
     if commands:
