@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs site release-check
+.PHONY: install demo test lint bench storm docs notebooks site release-check
 
 install: $(INSTALLED)
 
@@ -46,6 +46,10 @@ docs: $(INSTALLED)
 site: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo 'open site/index.html'
+
+# Executes the tutorials and writes them back with their outputs.
+notebooks: $(INSTALLED)
+	$(BIN)/python docs/tutorials/run.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -62,9 +62,7 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
     add_plugin_argument(parser, argv)
     add_settings_arguments(parser, problem.settings_type, argv)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
-    parser.epilog = (
-        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and the trackers:\n{help_lines(scored)}"
-    )
+    parser.epilog = f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and the trackers:\n{help_lines(scored)}"
     return parser
 
 
@@ -103,7 +101,7 @@ def _train(run: "Run") -> int:
     began = time.perf_counter()
     shown: dict[str, str] = {}
     scores: dict[str, float] = {}
-    keys = ("loss", *run.problem.scored(run.dataset)[:1])
+    keys = ("loss", *run.problem.scored(run.settings, run.dataset)[:1])
     with _stop_signals() as received, Progress(last, first, "steps") as progress:
         for row in run.train(stop=lambda: bool(received)):
             shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}

@@ -1,7 +1,7 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard or other trackers of each run.
-Runs on data without a layout get no pictures of it.
+The results also go into the TensorBoard or other trackers of each run. Runs on data without a world are compared on the
+trajectories that they hold out.
 """
 
 import sys
@@ -56,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     references = [evaluator.score(reference) for reference in evaluator.references()]
     results = [*(evaluation.results for evaluation in evaluations), *references]
     notices = list(dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices))
+    if len({trained.held_out and trained.held_out.num_episodes for trained in agents}) > 1:
+        notices.append("the runs hold out different trajectories: metrics of these do not compare")
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))

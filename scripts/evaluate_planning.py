@@ -1,6 +1,7 @@
 """Plan with a trained agent and score it: success, causes of failure, and its distances against the exact ones.
 
-The results of a run on its own data and world also go into its TensorBoard or other trackers.
+Without a world there is nothing to plan and nothing exact: held-out trajectories then validate the agent. The results
+of a run on its own data and world also go into its TensorBoard or other trackers.
 """
 
 import sys
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _parser(argv: Sequence[str] | None) -> Parser:
-    from qrl.agents.evaluation.results import PICTURES, REFERENCES, keys_help
+    from qrl.agents.evaluation.results import PICTURES, REFERENCES, VALIDATION_PICTURES, keys_help
     from qrl.scripts._planning import add_planning_arguments, grid_cell, run_folders
 
     parser = new_parser("evaluate-planning", __doc__)
@@ -29,7 +30,8 @@ def _parser(argv: Sequence[str] | None) -> Parser:
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
-    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there, each as PNG, PDF and SVG")
+    drawn = f"{', '.join(PICTURES)} there, or without a world {', '.join(VALIDATION_PICTURES)}"
+    add("--pictures", metavar="DIR", help=f"draw {drawn}, each as PNG, PDF and SVG")
     add("--gif", metavar="FILE", help="one task as a GIF")
     add("--start", type=grid_cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
     add("--json", metavar="FILE", help="write all results, with the keys below")
@@ -57,19 +59,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     frames = {} if args.gif is None else {"render_mode": "rgb_array"}
     env = None if args.env is None else open_env(args.env, **frames)
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
-    _check_drawable(args, evaluator)
+    _check_drawable(args, evaluator, trained is not None and trained.held_out is not None)
     subject = trained.subject(evaluator) if trained else evaluator.reference(args.reference)
     evaluation = trained.evaluate(evaluator, subject) if trained else evaluator.evaluate(subject)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
     print(results_text([evaluation.results, *evaluation.references]))
     _write(args, evaluator, subject, evaluation)
-    if trained and args.dataset is args.env is args.checkpoint is None and evaluator.protocol is not None:
+    if trained and args.dataset is args.env is args.checkpoint is None:
         trained.log(evaluation.results)
 
 
 def _check_arguments(args: Namespace) -> None:
-    from qrl.agents.evaluation.results import PICTURES
+    from qrl.agents.evaluation.results import PICTURES, VALIDATION_PICTURES
     from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.scripts._planning import check_planning_arguments
 
@@ -89,18 +91,21 @@ def _check_arguments(args: Namespace) -> None:
     if args.gif is not None:
         check_output(args.gif, ".gif", args.force)
     if args.pictures is not None:
-        for name in (f"{name}{suffix}" for name in PICTURES for suffix in FIGURE_FORMATS):
+        for name in (f"{name}{suffix}" for name in (*PICTURES, *VALIDATION_PICTURES) for suffix in FIGURE_FORMATS):
             check_output(Path(args.pictures) / name, FIGURE_FORMATS, args.force)
 
 
-def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
+def _check_drawable(args: Namespace, evaluator: "Evaluator", validated: bool) -> None:
     """Refuse pictures that cannot be drawn before anything is computed."""
     if args.gif is not None:
         evaluator.check_play(args.start, args.goal)
     elif args.goal is not None:
         evaluator.goal_state(args.goal)
-    if args.pictures is not None and evaluator.truth is None:
-        raise ConfigError("--pictures: there is nothing to draw, because the dataset has no world; leave it out")
+    if args.pictures is not None and evaluator.truth is None and not validated:
+        raise ConfigError(
+            "--pictures: there is nothing to draw, because the dataset has no world and nothing is held out; leave it "
+            "out"
+        )
 
 
 def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluation: "Evaluation") -> None:

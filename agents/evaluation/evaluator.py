@@ -12,6 +12,7 @@ from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
 from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
+from qrl.agents.evaluation.validation import Validation
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import (
     MAX_STEPS,
@@ -51,12 +52,13 @@ EPISODES = 50  # the paper's number of sampled tasks
 
 @dataclass(frozen=True)
 class Subject:
-    """What is evaluated: a policy and, optionally, its estimated steps to the goal."""
+    """What is evaluated: a policy and, optionally, its estimated steps to the goal and its validation."""
 
     name: str
     policy: Policy
     steps: Steps | None = None
     agent: Agent | None = None
+    validation: Validation | None = None
 
 
 class Evaluator:
@@ -195,6 +197,7 @@ class Evaluator:
             policy=subject.policy if exhaustive and isinstance(subject.policy, WalkingPolicy) else None,
             steps=subject.steps,
             agent=subject.agent,
+            validation=subject.validation,
             seed=derived_seed(self.seed, "axioms"),
             max_steps=self.max_steps,
         )

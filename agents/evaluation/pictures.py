@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
 from qrl.agents.evaluation.plots import estimates_picture, success_picture
-from qrl.agents.evaluation.results import PICTURES, Evaluation
+from qrl.agents.evaluation.results import PICTURES, VALIDATION_PICTURES, Evaluation
+from qrl.agents.evaluation.validation_pictures import hindsight_picture, lengths_picture
 from qrl.agents.planning.planner import GreedyPolicy, Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
 from qrl.common.figures import (
@@ -50,6 +51,13 @@ def evaluation_pictures(
     if evaluation.results.success_by_distance:
         paths.append(success)
         success_picture([evaluation.results, *evaluation.references], success)
+    if truth is None and subject.validation is not None:
+        hindsight, lengths = (folder / name for name in VALIDATION_PICTURES)
+        if subject.validation.hindsight is not None:
+            paths.append(hindsight)
+            hindsight_picture(subject.validation.hindsight, subject.name, hindsight)
+        paths.append(lengths)
+        lengths_picture(evaluator.dataset.lengths, subject.validation.lengths, lengths)
     return [file for path in paths for file in figure_files(path)]
 
 

@@ -12,6 +12,7 @@ from qrl.common.nesting import nest
 
 ProtocolName = Literal["paper", "exhaustive"]
 PICTURES = ("distance-map", "estimates", "success")  # each in every format of a figure
+VALIDATION_PICTURES = ("hindsight", "lengths")  # of data without a world
 REFERENCES = {
     "oracle": "plans with the exact distances",
     "random": "takes uniformly random actions",

@@ -75,7 +75,7 @@ class Run:
         if dataset is None:
             file = settings.dataset
             dataset = problem.collect(settings) if file is None else problem.dataset_type.load(file)
-        settings = settings.with_data(problem.made_from(dataset) or settings.data)
+        settings = problem.resolve(settings, dataset)
         assert settings.run is not None
         run = cls(settings.run, settings)
         run.dataset = dataset
@@ -229,7 +229,7 @@ class Run:
     @property
     def columns(self) -> list[str]:
         """Those of metrics.csv."""
-        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.dataset)]
+        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.settings, self.dataset)]
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Scalars]:
         """Train to the end, or until `stop()`, and yield each row of metrics.

@@ -21,6 +21,7 @@ from qrl.registry import builtin_names
 
 REPLACEABLE = ("dataset", "checkpoint_keep", "logger")  # keys that a resume may change
 EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
+VALIDATION, MIN_TRAJECTORIES = 0.1, 10  # held out of an unknown world, if it has enough trajectories
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
 
 
@@ -55,7 +56,7 @@ class RunSettings(Settings):
         "auto", description="compiled kernels, worth it from about a thousand steps; auto: if there is a C++ compiler"
     )
     log_every: int = Field(50, ge=1, description="steps between rows of metrics")
-    evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against exact distances")
+    evaluate_every: int = Field(1000, ge=1, description="steps between evaluations")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
     checkpoint_keep: int | None = Field(
         None, ge=1, description="keep every k-th checkpoint in checkpoints/; by default only the last one"
@@ -171,6 +172,13 @@ class TrainSettings(RunSettings):
 
     model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=256, latent_size=64), description="the Q-model")
     collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
+    validation: float | None = Field(
+        None,
+        ge=0,
+        le=0.5,
+        description="fraction of the trajectories that is held out for validation, the same ones for every seed; by "
+        f"default {VALIDATION} of {MIN_TRAJECTORIES} trajectories or more of an unknown world, else none",
+    )
     learner: SerializeAsAny[LearnerSettings] = Field(MboldSettings(), description="how it learns")
 
     @classmethod

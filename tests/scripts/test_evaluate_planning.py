@@ -146,20 +146,35 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not Path("b.gif").exists()
 
 
-def test_pictures_without_a_layout_are_refused_before_anything_is_computed(
+def test_pictures_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of trajectories that the run was not trained on, here all of another file."""
+    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--pictures", "p"]) == 0
+    captured = capsys.readouterr()
+    assert sorted(path.name for path in Path("p").iterdir()) == [
+        f"{name}.{kind}" for name in ("hindsight", "lengths") for kind in ("pdf", "png", "svg")
+    ]
+    assert "wrote p/hindsight.png" in captured.out
+    assert "hindsight consistency" in captured.out
+    assert f"note: {run} was trained on other data than mine.npz" in captured.err
+
+
+def test_pictures_of_nothing_are_refused_before_anything_is_computed(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    mine = without_layout(Dataset.load(run / "dataset.npz"))
+    Run.start(small_settings(Path("own"), validation=0), dataset=mine)
 
     def computed(*_: object) -> None:
         raise AssertionError("something was computed")
 
     monkeypatch.setattr(Agent, "all_costs", computed)
-    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 2
+    assert evaluate_planning(["own", "--json", "r.json", "--pictures", "p"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        "error: --pictures: there is nothing to draw, because the dataset has no world; leave it out\n"
+        "error: --pictures: there is nothing to draw, because the dataset has no world and nothing is held out; leave "
+        "it out\n"
     )
     assert not Path("p").exists()
     assert not Path("r.json").exists()

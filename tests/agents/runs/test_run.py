@@ -103,7 +103,7 @@ def test_stop_and_resume_equals_an_uninterrupted_run(make_settings: Any, changes
     rows = run_to_end(make_settings(whole, **changes))
     assert [row["step"] for row in rows] == LOGGED
     run = Run.start(make_settings(parts, **changes))
-    assert set(run.problem.scored(run.dataset)) <= set(rows[-1])
+    assert set(run.problem.scored(run.settings, run.dataset)) <= set(rows[-1])
     stop_at(run, 8)
     assert not run.complete.exists()
     finish(Run.resume(parts))
