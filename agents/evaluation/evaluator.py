@@ -12,6 +12,7 @@ from qrl.agents.evaluation.notices import axiom_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.empirical_graph import empirical_steps
 from qrl.agents.planning.planner import (
     MAX_STEPS,
     GreedyPolicy,
@@ -22,7 +23,7 @@ from qrl.agents.planning.planner import (
     WalkingPolicy,
     follow,
 )
-from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
+from qrl.agents.planning.references import lazy_oracle, oracle_steps
 from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name

@@ -13,28 +13,31 @@ from torch import Tensor
 
 from qrl.agents.errors import LearnerError
 from qrl.agents.learners.goal_sampler import Batch
-from qrl.agents.planning.references import empirical_steps
+from qrl.agents.planning.empirical_graph import EmpiricalGraph
 from qrl.envs.dataset import Dataset
-
-MAX_STATES = 4000  # distinct states up to which shortest paths between all of them are tabulated
+from qrl.envs.ground_truth import MAX_TABLE
+from qrl.q_models.base import pick
 
 Bound = Callable[[Batch], Tensor]  # the most steps from (s, a) to (g, a_g), infinite where nothing is known
 
 
 def make_bound(kind: Literal["trajectory", "graph"], dataset: Dataset) -> Bound:
     check_deterministic(dataset)
-    if kind == "graph" and graph_fits(dataset):
-        return _graph_bound(dataset)
+    if kind == "graph":
+        graph = EmpiricalGraph(dataset)
+        if graph.fits:
+            return _graph_bound(graph)
     if dataset.lengths.max() < 2:
         raise LearnerError(
             "learner.bound: there are no trajectories, only single transitions, which bound nothing; use bound=graph, "
-            f"for up to {MAX_STATES:,} distinct states, or bound=none"
+            f"for up to {MAX_TABLE:,} distinct states, or bound=none"
         )
-    return lambda batch: batch.hindsight
+    return along_trajectory
 
 
-def graph_fits(dataset: Dataset) -> bool:
-    return len(dataset.observations) <= MAX_STATES
+def along_trajectory(batch: Batch) -> Tensor:
+    """The rest of the same trajectory."""
+    return batch.hindsight
 
 
 def check_deterministic(dataset: Dataset) -> None:
@@ -54,12 +57,12 @@ def check_deterministic(dataset: Dataset) -> None:
         )
 
 
-def _graph_bound(dataset: Dataset) -> Bound:
+def _graph_bound(graph: EmpiricalGraph) -> Bound:
     """Shortest paths over all observed transitions."""
-    remaining = torch.from_numpy(np.ascontiguousarray(empirical_steps(dataset)))  # (states, goals, actions)
 
     def bound(batch: Batch) -> Tensor:
-        steps = remaining[batch.states.cpu(), batch.goals.cpu(), batch.actions.cpu()].to(batch.states.device) + 1
+        remaining = torch.from_numpy(graph.steps(batch.states.cpu().numpy(), batch.goals.cpu().numpy()))
+        steps = pick(remaining.to(batch.states.device), batch.actions, -1) + 1
         same_pair = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
         return torch.where(same_pair, 0.0, steps)
 

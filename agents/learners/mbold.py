@@ -30,7 +30,7 @@ from qrl.agents.learners.base import (
     make_target,
     triangle_regularizer,
 )
-from qrl.agents.learners.bounds import Bound, graph_fits, make_bound
+from qrl.agents.learners.bounds import Bound, along_trajectory, make_bound
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import MboldSettings
@@ -131,7 +131,7 @@ class MboldLearner(Learner):
         self.target = make_target(model)
         self._average = PolyakAverage(self.target, model, settings.polyak)
         self.bound = None if settings.bound == "none" else make_bound(settings.bound, dataset)
-        self._falls_back = settings.bound == "graph" and not graph_fits(dataset)
+        self._falls_back = settings.bound == "graph" and self.bound is along_trajectory
 
     @property
     def reports(self) -> tuple[str, ...]:
