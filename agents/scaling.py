@@ -1,10 +1,13 @@
 """Observations as a model sees them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
+
+from qrl.common.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,26 @@ class Scaling:
         scale = torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0)
         return cls(observations.double().mean(0).float(), scale.float())
 
-    def with_fourier(self, count: int, scale: float, seed: int) -> "Scaling":
-        """With `count` random frequencies, normally distributed with standard deviation `scale`."""
+    def with_fourier(self, count: int, scale: float, seed: int, columns: Sequence[int] = ()) -> "Scaling":
+        """With `count` random frequencies of some `columns`, by default all, of standard deviation `scale`.
+
+        Frequencies of many columns at once hash their combinations: of what decides by its value alone, such as the
+        state of a switch, a network then generalizes to no new combination.
+        """
         if count == 0:
             return self
+        unknown = [column for column in columns if column >= self.observation_dim]
+        if unknown:
+            raise ConfigError(
+                f"learner.fourier_columns: there is no column {unknown[0]}; observations have {self.observation_dim}, "
+                "numbered from 0"
+            )
         generator = torch.Generator().manual_seed(seed % 2**63)
         frequencies = scale * torch.randn(self.observation_dim, count, generator=generator)
+        if columns:
+            others = torch.ones(self.observation_dim, dtype=torch.bool)
+            others[list(columns)] = False
+            frequencies[others] = 0
         return Scaling(self.mean, self.scale, frequencies)
 
     @classmethod

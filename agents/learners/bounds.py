@@ -61,7 +61,7 @@ def _graph_bound(graph: EmpiricalGraph) -> Bound:
     """Shortest paths over all observed transitions."""
 
     def bound(batch: Batch) -> Tensor:
-        remaining = torch.from_numpy(graph.steps(batch.states.cpu().numpy(), batch.goals.cpu().numpy()))
+        remaining = torch.from_numpy(graph.between(batch.states.cpu().numpy(), batch.goals.cpu().numpy()))
         steps = pick(remaining.to(batch.states.device), batch.actions, -1) + 1
         same_pair = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
         return torch.where(same_pair, 0.0, steps)

@@ -80,6 +80,9 @@ class LearnerSettings(Settings):
         0, ge=0, le=4096, description="random frequencies whose sines and cosines are added to the observations"
     )
     fourier_scale: float = Field(3, gt=0, description="standard deviation of these frequencies")
+    fourier_columns: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (), description="columns of the observations that they are frequencies of, such as [0,1]; none named: all"
+    )
 
     @model_validator(mode="after")
     def _representable(self) -> Self:

@@ -39,12 +39,15 @@ class EmpiricalGraph:
         """Whether there are few enough pairs of connected states for a table of them."""
         return int((np.bincount(self.components) ** 2).sum()) <= MAX_TABLE**2
 
-    def steps(self, states: AnyIds, goals: AnyIds) -> Steps:
-        """(pairs, actions): the steps that remain after each action; infinite if it was not tried or leads nowhere."""
+    def between(self, states: AnyIds, goals: AnyIds) -> Steps:
+        """(pairs, actions): the steps that remain after each action; infinite if it was not tried or leads nowhere.
+
+        States -1 are unknown: nothing leads from or to them.
+        """
         tables, first, sizes, rank = self._tables
         component = self.components[states]
         entries = first[component] + rank[states] * sizes[component] + rank[goals]
-        connected = component == self.components[goals]
+        connected = (component == self.components[goals]) & (states >= 0) & (goals >= 0)
         remaining: Steps = np.where(connected[:, None], tables[np.where(connected, entries, 0)], np.float32(np.inf))
         return remaining
 
@@ -69,10 +72,37 @@ class EmpiricalGraph:
         return np.concatenate(tables), np.cumsum(sizes**2) - sizes**2, sizes, rank
 
 
+class Memory(EmpiricalGraph):
+    """The same graph for the states of another world, recognized by their observations; by default for its own."""
+
+    def __init__(self, dataset: Dataset, observations: NDArray[np.float32] | None = None) -> None:
+        super().__init__(dataset)
+        self.ids: Ids = np.arange(self.num_states)  # (states,): of the world in the data, -1 where it lacks them
+        if observations is not None:
+            known = {row.tobytes(): state for state, row in enumerate(dataset.observations)}
+            self.ids = np.array([known.get(row.tobytes(), -1) for row in observations], np.int64)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it contains no state of the world."""
+        return bool((self.ids < 0).all())
+
+    def steps(self, states: AnyIds, goals: AnyIds) -> Steps:
+        """As `between`, for states of the world."""
+        return self.between(self.ids[states], self.ids[goals])
+
+    def all_steps(self) -> Steps:
+        """(states, goals, actions): as `steps`, for all pairs of states of the world."""
+        count = len(self.ids)
+        if np.array_equal(self.ids, np.arange(self.num_states)):
+            return steps_to_all(*self.transitions, count, self.num_actions)
+        states, goals = np.indices((count, count)).reshape(2, -1)
+        return self.steps(states, goals).reshape(count, count, -1)
+
+
 def empirical_steps(dataset: Dataset) -> Steps:
     """(states, goals, actions): of all pairs of states, in one table."""
-    graph = EmpiricalGraph(dataset)
-    return steps_to_all(*graph.transitions, graph.num_states, graph.num_actions)
+    return Memory(dataset).all_steps()
 
 
 def steps_to_all(before: Ids, action: Ids, after: Ids, count: int, num_actions: int) -> Steps:

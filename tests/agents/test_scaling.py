@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from qrl.agents.scaling import Scaling
+from qrl.common.errors import ConfigError
 
 
 def test_scaling() -> None:
@@ -42,3 +43,14 @@ def test_frequencies_depend_on_the_seed_alone_and_are_saved() -> None:
     rows = torch.randn(2, 3)
     assert torch.equal(Scaling.from_tensors(scaling.tensors())(rows), scaling(rows))
     assert scaling(rows).shape == (2, scaling.output_dim)
+
+
+def test_frequencies_of_some_columns() -> None:
+    plain = Scaling.fit(torch.randn(50, 3), standardize=True)
+    some, every = plain.with_fourier(4, 2, seed=7, columns=(0, 2)), plain.with_fourier(4, 2, seed=7)
+    assert some.frequencies is not None
+    assert every.frequencies is not None
+    assert torch.equal(some.frequencies[[0, 2]], every.frequencies[[0, 2]])
+    assert (some.frequencies[1] == 0).all()
+    with pytest.raises(ConfigError, match=r"learner\.fourier_columns: there is no column 3; observations have 3"):
+        plain.with_fourier(4, 2, seed=7, columns=(3,))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrl.agents.planning import empirical_graph
-from qrl.agents.planning.empirical_graph import EmpiricalGraph, empirical_steps
+from qrl.agents.planning.empirical_graph import EmpiricalGraph, Memory, empirical_steps
 from qrl.envs.dataset import Dataset
 
 
@@ -23,7 +23,7 @@ def scattered(draw: st.DrawFn) -> Dataset:
 def test_tables_of_the_components_are_that_of_all_states(dataset: Dataset) -> None:
     count = len(dataset.observations)
     states, goals = (ids.ravel() for ids in np.indices((count, count)))
-    steps = EmpiricalGraph(dataset).steps(states, goals).reshape(count, count, -1)
+    steps = EmpiricalGraph(dataset).between(states, goals).reshape(count, count, -1)
     np.testing.assert_array_equal(steps, empirical_steps(dataset))
 
 
@@ -43,3 +43,17 @@ def test_many_small_components_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest, fits in ((5, True), (4, False)):  # 5 * 2^2 = 20 entries
         monkeypatch.setattr(empirical_graph, "MAX_TABLE", largest)
         assert EmpiricalGraph(pairs).fits == fits
+
+
+@given(scattered(), st.lists(st.integers(0, 9), min_size=1, max_size=6))
+def test_memory_of_another_world_by_its_observations(dataset: Dataset, world: list[int]) -> None:
+    """States of the world are numbers; those from 8 on are never in the data."""
+    memory = Memory(dataset, np.array(world, np.float32)[:, None])
+    known = {int(row[0]): state for state, row in enumerate(dataset.observations)}
+    whole = empirical_steps(dataset)
+    steps = memory.all_steps()
+    for state, goal in np.ndindex(len(world), len(world)):
+        before, after = known.get(world[state]), known.get(world[goal])
+        expected = np.full(2, np.inf) if before is None or after is None else whole[before, after]
+        np.testing.assert_array_equal(steps[state, goal], expected)
+    assert memory.empty == (not known.keys() & set(world))
