@@ -22,9 +22,10 @@ class EmpiricalGraph:
 
     def __init__(self, dataset: Dataset) -> None:
         self.num_states, self.num_actions = len(dataset.observations), dataset.header.spaces.num_actions
-        self.transitions: Ids = np.unique(
+        before, action, after = np.unique(
             [dataset.states[dataset.sources], dataset.actions, dataset.states[dataset.sources + 1]], axis=1
         ).astype(np.int64)
+        self.transitions: tuple[Ids, Ids, Ids] = before, action, after
 
     @cached_property
     def components(self) -> Ids:

@@ -1,0 +1,130 @@
+"""Train on K configurations of unseen-doors, plan in the held-out ones, and write docs/worlds/doors.csv.
+
+python -m docs.unseen_doors OUT    # about an hour on one core; what is complete in OUT is kept
+
+A task leads from the hall into a room, so that it depends on the five doors of one side of the hall alone.
+"""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qrl
+from qrl.agents.evaluation.trained_agent import TrainedAgent
+from qrl.agents.planning.planner import GreedyPolicy, Outcome, RandomPolicy
+from qrl.agents.runs.run import Run
+from qrl.common.files import atomic_write
+from qrl.envs.layout import load_layout
+from qrl.envs.world import World
+
+TABLE = Path(__file__).parent / "worlds" / "doors.csv"
+CONFIGURATIONS = (10, 30, 80, 150)
+TASKS = 2000
+LEARNERS: dict[str, dict[str, Any]] = {  # on top of --config unseen-doors
+    "gcbc": {},
+    "mbold": {
+        "learner.name": "mbold",
+        "learner.bound": "graph",
+        "learner.loss": "huber",
+        "learner.max_distance": 60,
+        "learner.goals.balanced": 0.5,
+        "learner.goals.connected": True,
+        "learner.lr": 3e-3,
+    },
+}
+SEEDS = {"gcbc": (0, 1, 2), "mbold": (0,)}
+Row = dict[str, Any]
+
+LAYOUT = load_layout("six-rooms")
+DOORS = slice(2, 2 + len(LAYOUT.doors))  # columns of an observation
+HALL = LAYOUT.width // 2
+ON_THE_LEFT = LAYOUT.cells[LAYOUT.doors][:, 0] < HALL  # of each door
+
+
+def trained(path: Path, learner: str, configurations: int, seed: int) -> Run:
+    """The run in a folder, trained unless it is complete."""
+    if (path / "COMPLETE").is_file():
+        return Run.open(path)
+    world = {"name": "unseen-doors", "configurations": configurations}
+    dataset = qrl.collect(world=world, trajectories=10_000, seed=seed)
+    settings = {"seed": seed, "threads": 1, **LEARNERS[learner]}
+    return qrl.train(dataset, out=path, config="unseen-doors", settings=settings, force=True)
+
+
+def scores(run: Run) -> Iterator[Row]:
+    """Of the same tasks by every planner: a row per split, configuration and side of the hall."""
+    seen = configurations_of(run.dataset.world)
+    for split in ("train", "test"):
+        agent = TrainedAgent.open(run, world=[f"split={split}"])
+        evaluator = agent.evaluator("paper", TASKS)
+        truth, starts, goals = evaluator.truth, evaluator.starts, evaluator.goals
+        assert truth is not None
+        policies = {subject.name: subject.policy for subject in evaluator.references()}
+        for planner, policy in {"learned": agent.agent.policy_in(truth.world), **policies}.items():
+            assert isinstance(policy, GreedyPolicy | RandomPolicy)
+            outcome = policy.walk(truth, starts, goals)
+            for row in by_configuration(truth.world, starts, goals, outcome, seen):
+                yield {"split": split, "planner": planner, **row}
+
+
+def configurations_of(world: World | None) -> NDArray[np.float32]:
+    """(configurations, doors): the headings."""
+    assert world is not None
+    headings: NDArray[np.float32] = np.unique(world.observations[:, DOORS], axis=0)
+    return headings
+
+
+def by_configuration(
+    world: World, starts: NDArray[np.int64], goals: NDArray[np.int64], outcome: Outcome, seen: NDArray[np.float32]
+) -> Iterator[Row]:
+    left = world.cells[goals][:, 0] < HALL
+    headings = world.observations[starts][:, DOORS]
+    for number, doors in enumerate(configurations_of(world)):
+        for side, tasks, own in (("left", left, ON_THE_LEFT), ("right", ~left, ~ON_THE_LEFT)):
+            these = (headings == doors).all(1) & tasks
+            yield {
+                "configuration": number,
+                "side": side,
+                "different_headings": int((seen != doors).sum(1).min()),  # from the nearest configuration of the data
+                "side_seen": bool((seen[:, own] == doors[own]).all(1).any()),
+                "tasks": int(these.sum()),
+                "success": int(outcome.success[these].sum()),
+                "blocked": int((outcome.cause[these] == "blocked").sum()),
+                "loop": int((outcome.cause[these] == "loop").sum()),
+            }
+
+
+def main(out: Path) -> None:
+    rows: list[Row] = []
+    for seed in sorted(set().union(*SEEDS.values())):
+        for learner in (learner for learner, seeds in SEEDS.items() if seed in seeds):
+            for configurations in CONFIGURATIONS:
+                run = trained(out / f"{learner}-{configurations}-seed{seed}", learner, configurations, seed)
+                path = run.path / "doors.json"
+                if not path.is_file():
+                    with atomic_write(path) as file:
+                        file.write(json.dumps(list(scores(run))).encode())
+                name = {"learner": learner, "configurations": configurations, "seed": seed}
+                rows += [
+                    {**name, "seconds": round(run.metrics.seconds()), **row} for row in json.loads(path.read_text())
+                ]
+                held_out = [row for row in rows if row["split"] == "test" and row["planner"] == "learned"][-80:]
+                success = sum(row["success"] for row in held_out) / sum(row["tasks"] for row in held_out)
+                print(f"{run.name}: {success:.3f} of the tasks of held-out configurations")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    with atomic_write(TABLE) as file:
+        file.write(text.getvalue().encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
