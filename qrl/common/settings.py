@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -33,6 +33,19 @@ class Settings(BaseModel):
 
     CONFIGS: ClassVar[str] = ""  # folder of the built-in configs
     NAMED: ClassVar[tuple[str, ...]] = ()  # groups that may be given by name: world=NAME is world.name=NAME
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_defaults(cls, values: Any) -> Any:
+        """The keys of a group that are not given have the defaults of this group here, not of its class elsewhere."""
+        if not isinstance(values, Mapping):
+            return values
+        merged = dict(values)
+        for name, field in cls.model_fields.items():
+            default, given = field.default, merged.get(name)
+            if isinstance(default, Settings) and type(default) is field.annotation and isinstance(given, Mapping):
+                merged[name] = merge(default.model_dump(exclude_unset=True), given)
+        return merged
 
     @classmethod
     def load(cls, config: str | None = None, overrides: Sequence[str] = ()) -> Self:
@@ -209,12 +222,17 @@ def _is_text(field: FieldInfo | None) -> bool:
     return choices <= {str, Path, PathText}
 
 
-def _leaves(cls: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def _leaves(cls: type[BaseModel], prefix: str = "", group: BaseModel | None = None) -> Iterator[tuple[str, FieldInfo]]:
+    """The keys with their fields; `group` holds the defaults of a group where they are not those of its class."""
     for name, field in cls.model_fields.items():
+        default = field.default if group is None else getattr(group, name)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _leaves(field.annotation, f"{prefix}{name}.")
-        else:
+            same = type(default) is field.annotation
+            yield from _leaves(field.annotation, f"{prefix}{name}.", default if same else None)
+        elif group is None:
             yield prefix + name, field
+        else:
+            yield prefix + name, FieldInfo.merge_field_infos(field, default=default)
 
 
 def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:

@@ -38,13 +38,18 @@ class MRN(Head):
         self.asymmetric = _two_layers(input_size, hidden_size)
         self.reduction = Sum()
 
+    def embed(self, latents: Tensor) -> Tensor:
+        """(..., 2 hidden_size): phi and psi."""
+        return torch.cat([self.symmetric(latents), self.asymmetric(latents)], -1)
+
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         """(..., 2): the symmetric and the asymmetric part."""
+        symmetric, asymmetric = (u - v).split(self.hidden_size, -1)
         # vector_norm has zero gradient at u = v, where a square root would give NaN.
-        norm = torch.linalg.vector_norm(self.symmetric(u) - self.symmetric(v), dim=-1)
+        norm = torch.linalg.vector_norm(symmetric, dim=-1)
         if self.normalize:
             norm = norm / self.hidden_size**0.5
-        residual = F.relu(self.asymmetric(u) - self.asymmetric(v)).amax(-1)
+        residual = F.relu(asymmetric).amax(-1)
         return torch.stack([norm if self.fixed else norm.square(), residual], -1)
 
     def extra_repr(self) -> str:

@@ -117,7 +117,7 @@ def test_broadcasting_equals_one_pair_at_a_time(name: str, data: st.DataObject) 
     left, right = data.draw(st.sampled_from(SHAPES))
     head = make_head(name)
     u, v = randn(*left, INPUT_SIZE), randn(*right, INPUT_SIZE, seed=1)
-    d, q = head(u, v), head.components(u, v)
+    d, q = head(u, v), head.components(head.embed(u), head.embed(v))
     shape = torch.broadcast_shapes(left, right)
     assert d.shape == shape
     assert q.shape[:-1] == shape
@@ -131,7 +131,9 @@ def test_broadcasting_equals_one_pair_at_a_time(name: str, data: st.DataObject) 
 def test_distance_is_the_reduced_transformed_components(name: str) -> None:
     head = make_head(name)
     u, v = randn(5, INPUT_SIZE), randn(5, INPUT_SIZE, seed=1)
-    torch.testing.assert_close(head.reduction(head.transform(head.components(u, v))), head(u, v))
+    components = head.components(head.embed(u), head.embed(v))
+    torch.testing.assert_close(head.reduction(head.transform(components)), head(u, v))
+    torch.testing.assert_close(head.between(head.embed(u), head.embed(v)), head(u, v))
 
 
 @every_head
