@@ -5,8 +5,6 @@ python -m docs.unseen_doors OUT    # about an hour on one core; what is complete
 A task leads from the hall into a room, so that it depends on the five doors of one side of the hall alone.
 """
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ import qrl
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.planning.planner import GreedyPolicy, Outcome, RandomPolicy
 from qrl.agents.runs.run import Run
-from qrl.common.files import atomic_write
+from qrl.common.files import atomic_write, write_csv
 from qrl.envs.layout import load_layout
 from qrl.envs.world import World
 
@@ -39,7 +37,7 @@ LEARNERS: dict[str, dict[str, Any]] = {  # on top of --config unseen-doors
         "learner.lr": 3e-3,
     },
 }
-SEEDS = {"gcbc": (0, 1, 2), "mbold": (0,)}
+SERIES = (("gcbc", 0), ("gcbc", 1), ("mbold", 0), ("gcbc", 2))  # learners with seeds
 Row = dict[str, Any]
 
 LAYOUT = load_layout("six-rooms")
@@ -103,27 +101,19 @@ def by_configuration(
 
 def main(out: Path) -> None:
     rows: list[Row] = []
-    for seed in sorted(set().union(*SEEDS.values())):
-        for learner in (learner for learner, seeds in SEEDS.items() if seed in seeds):
-            for configurations in CONFIGURATIONS:
-                run = trained(out / f"{learner}-{configurations}-seed{seed}", learner, configurations, seed)
-                path = run.path / "doors.json"
-                if not path.is_file():
-                    with atomic_write(path) as file:
-                        file.write(json.dumps(list(scores(run))).encode())
-                name = {"learner": learner, "configurations": configurations, "seed": seed}
-                rows += [
-                    {**name, "seconds": round(run.metrics.seconds()), **row} for row in json.loads(path.read_text())
-                ]
-                held_out = [row for row in rows if row["split"] == "test" and row["planner"] == "learned"][-80:]
-                success = sum(row["success"] for row in held_out) / sum(row["tasks"] for row in held_out)
-                print(f"{run.name}: {success:.3f} of the tasks of held-out configurations")
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    with atomic_write(TABLE) as file:
-        file.write(text.getvalue().encode())
+    for learner, seed in SERIES:
+        for configurations in CONFIGURATIONS:
+            run = trained(out / f"{learner}-{configurations}-seed{seed}", learner, configurations, seed)
+            path = run.path / "doors.json"
+            if not path.is_file():
+                with atomic_write(path) as file:
+                    file.write(json.dumps(list(scores(run))).encode())
+            name = {"learner": learner, "configurations": configurations, "seed": seed}
+            rows += [{**name, "seconds": round(run.metrics.seconds()), **row} for row in json.loads(path.read_text())]
+            held_out = [row for row in rows if row["split"] == "test" and row["planner"] == "learned"][-80:]
+            success = sum(row["success"] for row in held_out) / sum(row["tasks"] for row in held_out)
+            print(f"{run.name}: {success:.3f} of the tasks of held-out configurations")
+    write_csv(TABLE, [list(rows[0]), *(list(row.values()) for row in rows)])
 
 
 if __name__ == "__main__":
