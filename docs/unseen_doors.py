@@ -112,8 +112,8 @@ def main(out: Path) -> None:
             rows += [{**name, "seconds": round(run.metrics.seconds()), **row} for row in json.loads(path.read_text())]
             held_out = [row for row in rows if row["split"] == "test" and row["planner"] == "learned"][-80:]
             success = sum(row["success"] for row in held_out) / sum(row["tasks"] for row in held_out)
-            print(f"{run.name}: {success:.3f} of the tasks of held-out configurations")
-    write_csv(TABLE, [list(rows[0]), *(list(row.values()) for row in rows)])
+            print(f"{run.name}: {success:.3f} of the tasks of held-out configurations", flush=True)
+            write_csv(TABLE, [list(rows[0]), *(list(row.values()) for row in rows)])
 
 
 if __name__ == "__main__":
