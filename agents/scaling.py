@@ -50,10 +50,11 @@ class Scaling:
         return cls(observations.double().mean(0).float(), scale.float())
 
     def with_fourier(self, count: int, scale: float, seed: int, columns: Sequence[int] = ()) -> "Scaling":
-        """With `count` random frequencies of some `columns`, by default all, of standard deviation `scale`.
+        """With `count` random frequencies, normally distributed; the phases of scaled data have the deviation `scale`.
 
-        Frequencies of many columns at once hash their combinations: of what decides by its value alone, such as the
-        state of a switch, a network then generalizes to no new combination.
+        So that it means the same for two coordinates and for a hundred features.
+        columns: the features that they are frequencies of, by default all. Those of many features at once tell apart
+        all combinations of their values, so that a network generalizes worse to new combinations.
         """
         if count == 0:
             return self
@@ -64,11 +65,12 @@ class Scaling:
                 "numbered from 0"
             )
         generator = torch.Generator().manual_seed(seed % 2**63)
-        frequencies = scale * torch.randn(self.observation_dim, count, generator=generator)
+        used = torch.zeros(self.observation_dim, dtype=torch.bool)
+        used[list(columns) or slice(None)] = True
+        varying = (self.scale * used).count_nonzero().clamp(min=1)
+        frequencies = scale / varying.sqrt() * torch.randn(self.observation_dim, count, generator=generator)
         if columns:
-            others = torch.ones(self.observation_dim, dtype=torch.bool)
-            others[list(columns)] = False
-            frequencies[others] = 0
+            frequencies[~used] = 0
         return Scaling(self.mean, self.scale, frequencies)
 
     @classmethod

@@ -120,7 +120,7 @@ class Run:
         if made_by not in PROBLEMS or command not in (None, made_by):
             raise RunError(f"{path} is a run of {made_by}, not of {command or 'a command that this release has'}")
         try:
-            settings = PROBLEMS[made_by].settings_type.from_values(values, str(config))
+            settings = PROBLEMS[made_by].settings_type.of_saved(values, str(config))
         except RegistryError as error:
             raise RegistryError(f"{error} (the run's learner came from {facts.get('learner_origin')})") from None
         return cls(path, settings)

@@ -11,8 +11,8 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create
 from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.registry import find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
-from qrl.common.errors import ConfigError
-from qrl.common.settings import PathText, Settings
+from qrl.common.errors import ConfigError, UserError
+from qrl.common.settings import PathText, Settings, merge
 from qrl.common.text import shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
@@ -87,6 +87,14 @@ class RunSettings(Settings):
         return _with_learner(cls, cls._learner_type(learner if isinstance(learner, Mapping) else {}))
 
     @classmethod
+    def of_saved(cls, saved: Mapping[str, Any], source: str, error: type[UserError] = ConfigError) -> Self:
+        """The settings of a run in a file; keys that its release did not have, have the values of what it did."""
+        learner = saved.get("learner")
+        if isinstance(learner, Mapping):
+            saved = {**saved, "learner": merge(cls._learner_type(learner).ONCE, learner)}
+        return cls.from_values(saved, source, error)
+
+    @classmethod
     def explain_unknown(cls, key: str) -> str | None:
         group, name, *_ = *key.split("."), ""
         default = cls._default_learner()
@@ -120,14 +128,15 @@ class RunSettings(Settings):
         return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
 
     def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
-        """What differs from the `fixed` settings of a checkpoint; keys that its release did not have, had defaults."""
-        return differences(type(self).from_values(saved, source, CheckpointError).fixed, self.fixed)
+        """What differs from the `fixed` settings of a checkpoint."""
+        return differences(type(self).of_saved(saved, source, CheckpointError).fixed, self.fixed)
 
 
 class TrainSettings(RunSettings):
     CONFIGS = "train"
     NAMED = ("collector.world",)
 
+    model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=256, latent_size=64), description="the Q-model")
     collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
     learner: SerializeAsAny[LearnerSettings] = Field(MboldSettings(), description="how it learns")
 

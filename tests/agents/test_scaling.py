@@ -39,10 +39,18 @@ def test_frequencies_depend_on_the_seed_alone_and_are_saved() -> None:
     assert other.frequencies is not None
     assert torch.equal(scaling.frequencies, again.frequencies)
     assert not torch.equal(scaling.frequencies, other.frequencies)
-    assert scaling.frequencies.std().item() == pytest.approx(2, rel=0.02)
+    assert (scaling.frequencies.std() * 3**0.5).item() == pytest.approx(2, rel=0.02)
     rows = torch.randn(2, 3)
     assert torch.equal(Scaling.from_tensors(scaling.tensors())(rows), scaling(rows))
     assert scaling(rows).shape == (2, scaling.output_dim)
+
+
+@pytest.mark.parametrize("features", [1, 2, 100])
+def test_phases_have_the_given_deviation_whatever_the_number_of_features(features: int) -> None:
+    rows = torch.cat([torch.randn(500, features), torch.ones(500, 5)], -1)  # constant features do not count
+    scaling = Scaling.fit(rows, standardize=True).with_fourier(1000, 4, 0)
+    phases = ((rows - scaling.mean) * scaling.scale) @ scaling.frequencies
+    assert phases.std().item() == pytest.approx(4, rel=0.1)
 
 
 def test_frequencies_of_some_columns() -> None:
@@ -50,7 +58,8 @@ def test_frequencies_of_some_columns() -> None:
     some, every = plain.with_fourier(4, 2, seed=7, columns=(0, 2)), plain.with_fourier(4, 2, seed=7)
     assert some.frequencies is not None
     assert every.frequencies is not None
-    assert torch.equal(some.frequencies[[0, 2]], every.frequencies[[0, 2]])
+    # The phases of two features have the same deviation as those of three.
+    torch.testing.assert_close(some.frequencies[[0, 2]], every.frequencies[[0, 2]] * 1.5**0.5)
     assert (some.frequencies[1] == 0).all()
     with pytest.raises(ConfigError, match=r"learner\.fourier_columns: there is no column 3; observations have 3"):
         plain.with_fourier(4, 2, seed=7, columns=(3,))
