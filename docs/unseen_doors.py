@@ -38,6 +38,7 @@ LEARNERS: dict[str, dict[str, Any]] = {  # on top of --config unseen-doors
     },
 }
 SERIES = (("gcbc", 0), ("gcbc", 1), ("mbold", 0), ("gcbc", 2))  # learners with seeds
+COUNTS = ("tasks", "success", "blocked", "loop")
 Row = dict[str, Any]
 
 LAYOUT = load_layout("six-rooms")
@@ -99,6 +100,17 @@ def by_configuration(
             }
 
 
+def summed(rows: list[Row]) -> Iterator[Row]:
+    """Over the configurations that agree in everything but the counts."""
+    counts: dict[tuple[tuple[str, Any], ...], list[int]] = {}
+    for row in rows:
+        kind = tuple((key, value) for key, value in row.items() if key not in ("configuration", *COUNTS))
+        total = counts.setdefault(kind, [0] * len(COUNTS))
+        counts[kind] = [before + row[key] for before, key in zip(total, COUNTS, strict=True)]
+    for kind, total in counts.items():
+        yield {**dict(kind), **dict(zip(COUNTS, total, strict=True))}
+
+
 def main(out: Path) -> None:
     rows: list[Row] = []
     for learner, seed in SERIES:
@@ -108,11 +120,10 @@ def main(out: Path) -> None:
             if not path.is_file():
                 with atomic_write(path) as file:
                     file.write(json.dumps(list(scores(run))).encode())
-            name = {"learner": learner, "configurations": configurations, "seed": seed}
-            rows += [{**name, "seconds": round(run.metrics.seconds()), **row} for row in json.loads(path.read_text())]
-            held_out = [row for row in rows if row["split"] == "test" and row["planner"] == "learned"][-80:]
-            success = sum(row["success"] for row in held_out) / sum(row["tasks"] for row in held_out)
-            print(f"{run.name}: {success:.3f} of the tasks of held-out configurations", flush=True)
+            name: Row = {"learner": learner, "configurations": configurations, "seed": seed}
+            name["seconds"] = round(run.metrics.seconds())
+            rows += [{**name, **row} for row in summed(json.loads(path.read_text()))]
+            print(f"{run.name} is complete", flush=True)
             write_csv(TABLE, [list(rows[0]), *(list(row.values()) for row in rows)])
 
 

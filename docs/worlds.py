@@ -110,7 +110,7 @@ def draw_doors(doors: Doors, path: Path) -> None:
     _draw_curve(curves, doors.curve("random", "test", first), "random", **REFERENCE_STYLES["random"])
     curves.set_xscale("log")
     curves.set_xticks(doors.sizes, map(str, doors.sizes))
-    curves.xaxis.set_tick_params(which="minor", bottom=False)
+    curves.minorticks_off()
     curves.set_xlabel("K, configurations in the data")
     curves.set_ylabel("success rate")
     curves.set_ylim(-0.03, 1.03)
