@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 import qrl
 from qrl.agents.evaluation.trained_agent import TrainedAgent
-from qrl.agents.planning.planner import GreedyPolicy, Outcome, RandomPolicy
+from qrl.agents.planning.planner import GreedyPolicy, RandomPolicy
 from qrl.agents.runs.run import Run
 from qrl.common.files import atomic_write, write_csv
-from qrl.envs.layout import load_layout
+from qrl.envs.ground_truth import GroundTruth
+from qrl.envs.layout import MOVES, load_layout
 from qrl.envs.world import World
 
 TABLE = Path(__file__).parent / "worlds" / "doors.csv"
@@ -38,7 +39,7 @@ LEARNERS: dict[str, dict[str, Any]] = {  # on top of --config unseen-doors
     },
 }
 SERIES = (("gcbc", 0), ("gcbc", 1), ("mbold", 0), ("gcbc", 2))  # learners with seeds
-COUNTS = ("tasks", "success", "blocked", "loop")
+COUNTS = ("tasks", "success", "blocked", "loop", "door")
 Row = dict[str, Any]
 
 LAYOUT = load_layout("six-rooms")
@@ -69,8 +70,24 @@ def scores(run: Run) -> Iterator[Row]:
         for planner, policy in {"learned": agent.agent.policy_in(truth.world), **policies}.items():
             assert isinstance(policy, GreedyPolicy | RandomPolicy)
             outcome = policy.walk(truth, starts, goals)
-            for row in by_configuration(truth.world, starts, goals, outcome, seen):
+            ends = {cause: outcome.cause == cause for cause in ("blocked", "loop")}
+            ends = {"success": outcome.success, **ends, "door": np.zeros(len(starts), bool)}
+            if isinstance(policy, GreedyPolicy) and ends["blocked"].any():
+                ends["door"][ends["blocked"]] = at_door(policy, truth, starts[ends["blocked"]], goals[ends["blocked"]])
+            for row in by_configuration(truth.world, starts, goals, ends, seen):
                 yield {"split": split, "planner": planner, **row}
+
+
+def at_door(
+    policy: GreedyPolicy, truth: GroundTruth, starts: NDArray[np.int64], goals: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether walks that are blocked at their end push against a door, not against a wall."""
+    states, actions = starts, policy.choose(starts, goals)
+    while not np.array_equal(following := truth.transitions[states, actions], states):
+        states, actions = following, policy.choose(following, goals)
+    x, y = (truth.world.cells[states] + MOVES[actions]).T
+    floor: NDArray[np.bool_] = LAYOUT.state_ids[y, x] >= 0
+    return floor
 
 
 def configurations_of(world: World | None) -> NDArray[np.float32]:
@@ -81,8 +98,13 @@ def configurations_of(world: World | None) -> NDArray[np.float32]:
 
 
 def by_configuration(
-    world: World, starts: NDArray[np.int64], goals: NDArray[np.int64], outcome: Outcome, seen: NDArray[np.float32]
+    world: World,
+    starts: NDArray[np.int64],
+    goals: NDArray[np.int64],
+    ends: dict[str, NDArray[np.bool_]],
+    seen: NDArray[np.float32],
 ) -> Iterator[Row]:
+    """Counts of tasks and of how they end."""
     left = world.cells[goals][:, 0] < HALL
     headings = world.observations[starts][:, DOORS]
     for number, doors in enumerate(configurations_of(world)):
@@ -94,9 +116,7 @@ def by_configuration(
                 "different_headings": int((seen != doors).sum(1).min()),  # from the nearest configuration of the data
                 "side_seen": bool((seen[:, own] == doors[own]).all(1).any()),
                 "tasks": int(these.sum()),
-                "success": int(outcome.success[these].sum()),
-                "blocked": int((outcome.cause[these] == "blocked").sum()),
-                "loop": int((outcome.cause[these] == "loop").sum()),
+                **{end: int(reached[these].sum()) for end, reached in ends.items()},
             }
 
 

@@ -55,7 +55,7 @@ class Doors:
 
 def doors_table(doors: Doors) -> Table:
     """Success by learner and number of configurations, beside the references on the same tasks."""
-    titles = ["learner", "K", "held-out", "seeds", "training", "blocked", "loop", "seconds"]
+    titles = ["learner", "K", "held-out", "seeds", "training", "blocked by a wall", "by a door", "loop", "seconds"]
     rows = []
     for learner in doors.learners:
         for size, held_out in doors.curve("learned", "test", learner).items():
