@@ -39,11 +39,13 @@ LEARNERS: dict[str, dict[str, Any]] = {  # on top of --config unseen-doors
     },
 }
 SERIES = (("gcbc", 0), ("gcbc", 1), ("mbold", 0), ("gcbc", 2))  # learners with seeds
-COUNTS = ("tasks", "success", "blocked", "loop", "door")
+# Of a task: the side of its goal, whether the data has a configuration with the same doors on that side, how many doors
+# differ from the nearest configuration in the data, and the least of its range of exact distances.
+KIND = ("side", "side_seen", "different_doors", "distance")
+RANGE = 8
 Row = dict[str, Any]
 
 LAYOUT = load_layout("six-rooms")
-DOORS = slice(2, 2 + len(LAYOUT.doors))  # columns of an observation
 HALL = LAYOUT.width // 2
 ON_THE_LEFT = LAYOUT.cells[LAYOUT.doors][:, 0] < HALL  # of each door
 
@@ -59,23 +61,49 @@ def trained(path: Path, learner: str, configurations: int, seed: int) -> Run:
 
 
 def scores(run: Run) -> Iterator[Row]:
-    """Of the same tasks by every planner: a row per split, configuration and side of the hall."""
-    seen = configurations_of(run.dataset.world)
+    """Of the same tasks by every planner: a row per split and kind of task, with counts of how they end."""
+    seen = np.unique(headings(run.dataset.world), axis=0)
     for split in ("train", "test"):
         agent = TrainedAgent.open(run, world=[f"split={split}"])
         evaluator = agent.evaluator("paper", TASKS)
         truth, starts, goals = evaluator.truth, evaluator.starts, evaluator.goals
         assert truth is not None
+        kinds = kinds_of_tasks(truth, starts, goals, seen)
         policies = {subject.name: subject.policy for subject in evaluator.references()}
         for planner, policy in {"learned": agent.agent.policy_in(truth.world), **policies}.items():
             assert isinstance(policy, GreedyPolicy | RandomPolicy)
             outcome = policy.walk(truth, starts, goals)
-            ends = {cause: outcome.cause == cause for cause in ("blocked", "loop")}
-            ends = {"success": outcome.success, **ends, "door": np.zeros(len(starts), bool)}
-            if isinstance(policy, GreedyPolicy) and ends["blocked"].any():
-                ends["door"][ends["blocked"]] = at_door(policy, truth, starts[ends["blocked"]], goals[ends["blocked"]])
-            for row in by_configuration(truth.world, starts, goals, ends, seen):
-                yield {"split": split, "planner": planner, **row}
+            blocked, door = outcome.cause == "blocked", np.zeros(len(starts), bool)
+            if isinstance(policy, GreedyPolicy) and blocked.any():
+                door[blocked] = at_door(policy, truth, starts[blocked], goals[blocked])
+            ends = {"tasks": starts >= 0, "success": outcome.success, "blocked": blocked, "door": door}
+            ends["loop"] = outcome.cause == "loop"
+            for kind in sorted(set(kinds)):
+                these = np.array([other == kind for other in kinds])
+                counts = {end: int(reached[these].sum()) for end, reached in ends.items()}
+                yield {"split": split, "planner": planner, **dict(zip(KIND, kind, strict=True)), **counts}
+
+
+def headings(world: World | None) -> NDArray[np.float32]:
+    """(states, doors): where the doors point."""
+    assert world is not None
+    columns: NDArray[np.float32] = world.observations[:, 2 : 2 + len(LAYOUT.doors)]
+    return columns
+
+
+def kinds_of_tasks(
+    truth: GroundTruth, starts: NDArray[np.int64], goals: NDArray[np.int64], seen: NDArray[np.float32]
+) -> list[tuple[str | int, ...]]:
+    """`KIND` of each task; `seen` are the configurations in the data."""
+    exact = truth.between(starts, goals)
+    left = truth.world.cells[goals][:, 0] < HALL
+    kinds: list[tuple[str | int, ...]] = []
+    for doors, on_the_left, steps in zip(headings(truth.world)[starts], left, exact, strict=True):
+        own = on_the_left == ON_THE_LEFT
+        side_seen = int((seen[:, own] == doors[own]).all(1).any())
+        nearest = int((seen != doors).sum(1).min())
+        kinds.append(("left" if on_the_left else "right", side_seen, nearest, int(steps - 1) // RANGE * RANGE + 1))
+    return kinds
 
 
 def at_door(
@@ -90,47 +118,6 @@ def at_door(
     return floor
 
 
-def configurations_of(world: World | None) -> NDArray[np.float32]:
-    """(configurations, doors): the headings."""
-    assert world is not None
-    headings: NDArray[np.float32] = np.unique(world.observations[:, DOORS], axis=0)
-    return headings
-
-
-def by_configuration(
-    world: World,
-    starts: NDArray[np.int64],
-    goals: NDArray[np.int64],
-    ends: dict[str, NDArray[np.bool_]],
-    seen: NDArray[np.float32],
-) -> Iterator[Row]:
-    """Counts of tasks and of how they end."""
-    left = world.cells[goals][:, 0] < HALL
-    headings = world.observations[starts][:, DOORS]
-    for number, doors in enumerate(configurations_of(world)):
-        for side, tasks, own in (("left", left, ON_THE_LEFT), ("right", ~left, ~ON_THE_LEFT)):
-            these = (headings == doors).all(1) & tasks
-            yield {
-                "configuration": number,
-                "side": side,
-                "different_headings": int((seen != doors).sum(1).min()),  # from the nearest configuration of the data
-                "side_seen": bool((seen[:, own] == doors[own]).all(1).any()),
-                "tasks": int(these.sum()),
-                **{end: int(reached[these].sum()) for end, reached in ends.items()},
-            }
-
-
-def summed(rows: list[Row]) -> Iterator[Row]:
-    """Over the configurations that agree in everything but the counts."""
-    counts: dict[tuple[tuple[str, Any], ...], list[int]] = {}
-    for row in rows:
-        kind = tuple((key, value) for key, value in row.items() if key not in ("configuration", *COUNTS))
-        total = counts.setdefault(kind, [0] * len(COUNTS))
-        counts[kind] = [before + row[key] for before, key in zip(total, COUNTS, strict=True)]
-    for kind, total in counts.items():
-        yield {**dict(kind), **dict(zip(COUNTS, total, strict=True))}
-
-
 def main(out: Path) -> None:
     rows: list[Row] = []
     for learner, seed in SERIES:
@@ -142,7 +129,7 @@ def main(out: Path) -> None:
                     file.write(json.dumps(list(scores(run))).encode())
             name: Row = {"learner": learner, "configurations": configurations, "seed": seed}
             name["seconds"] = round(run.metrics.seconds())
-            rows += [{**name, **row} for row in summed(json.loads(path.read_text()))]
+            rows += [{**name, **row} for row in json.loads(path.read_text())]
             print(f"{run.name} is complete", flush=True)
             write_csv(TABLE, [list(rows[0]), *(list(row.values()) for row in rows)])
 

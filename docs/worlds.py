@@ -88,13 +88,26 @@ def sides_table(doors: Doors) -> Table:
     rows = []
     for size in doors.sizes:
         cells = []
-        for seen in (True, False):
+        for seen in (1, 0):
             tasks = doors.of(planner="learned", split="test", learner=learner, configurations=size, side_seen=seen)
             count = sum(int(row["tasks"]) for row in tasks)
             success = np.mean(doors.by_seed(tasks)) if count else None
             cells += [f"{count:,}", "-" if success is None else f"{success:.3f}"]
         rows.append([str(size), *cells])
     return [titles, *rows]
+
+
+def distances_table(doors: Doors) -> Table:
+    """Success in held-out configurations by exact distance."""
+    learner = doors.learners[0]
+    held_out = doors.of(planner="learned", split="test", learner=learner)
+    lows = sorted({int(row["distance"]) for row in held_out})
+    rows = []
+    for size in doors.sizes:
+        own = [row for row in held_out if row["configurations"] == str(size)]
+        parts = [[row for row in own if row["distance"] == str(low)] for low in lows]
+        rows.append([str(size), *(f"{np.mean(doors.by_seed(part)):.3f}" if part else "-" for part in parts)])
+    return [["K", *(f"from {low} steps" for low in lows)], *rows]
 
 
 def draw_doors(doors: Doors, path: Path) -> None:
@@ -116,7 +129,7 @@ def draw_doors(doors: Doors, path: Path) -> None:
     curves.set_ylim(-0.03, 1.03)
     curves.legend(fontsize=7.5)
     width = 0.38
-    for offset, seen in ((-width / 2, True), (width / 2, False)):
+    for offset, seen in ((-width / 2, 1), (width / 2, 0)):
         for place, size in enumerate(doors.sizes):
             tasks = doors.of(planner="learned", split="test", learner=first, configurations=size, side_seen=seen)
             values = doors.by_seed(tasks)
@@ -196,6 +209,7 @@ def main() -> None:
         "doors-learners": doors_table,
         "doors-references": references_table,
         "doors-sides": sides_table,
+        "doors-distances": distances_table,
     }
     for name, table in tables.items():
         write_csv(FOLDER / f"{name}.csv", table(doors))

@@ -125,6 +125,8 @@ class Evaluator:
             notices.append(f"more than {MAX_TABLE:,} distinct states: not all pairs are evaluated")
         if self._cut_at < self.max_steps:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
+        if self._unknown and not self.dataset.noisy:
+            notices.append("the data contains no state of this world: the empirical graph acts at random")
         if self.truth is not None:
             notices += world_notices(self.truth.world)
         return notices
