@@ -1,21 +1,18 @@
 """Observations as a model sees them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from qrl.common.errors import ConfigError
-
 
 @dataclass(frozen=True)
 class Scaling:
     """(observation - mean) * scale, per feature; a constant feature has scale 0.
 
-    With `frequencies` (dim, n), the sines and cosines of n random projections of that are added: a network learns sharp
-    edges, such as walls between near cells, faster from them.
+    With `frequencies` (dim, n), the sines and cosines of n phases are added, each of a random frequency of one feature:
+    a network learns sharp edges, such as walls between near cells, faster from them.
     """
 
     mean: Tensor
@@ -49,28 +46,20 @@ class Scaling:
         scale = torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0)
         return cls(observations.double().mean(0).float(), scale.float())
 
-    def with_fourier(self, count: int, scale: float, seed: int, columns: Sequence[int] = ()) -> "Scaling":
-        """With `count` random frequencies, normally distributed; the phases of scaled data have the deviation `scale`.
+    def with_fourier(self, observations: Tensor, count: int, scale: float, seed: int) -> "Scaling":
+        """With `count` random frequencies of standard deviation `scale`, spread evenly over the features.
 
-        So that it means the same for two coordinates and for a hundred features.
-        columns: the features that they are frequencies of, by default all. Those of many features at once tell apart
-        all combinations of their values, so that a network generalizes worse to new combinations.
+        Each is of one feature: phases of several would hash their combinations, and a network would not generalize to
+        new ones. Features with only two values need none.
         """
-        if count == 0:
+        graded = [column for column in range(self.observation_dim) if len(observations[:, column].unique()) > 2]
+        if count == 0 or not graded:
             return self
-        unknown = [column for column in columns if column >= self.observation_dim]
-        if unknown:
-            raise ConfigError(
-                f"learner.fourier_columns: there is no column {unknown[0]}; observations have {self.observation_dim}, "
-                "numbered from 0"
-            )
         generator = torch.Generator().manual_seed(seed % 2**63)
-        used = torch.zeros(self.observation_dim, dtype=torch.bool)
-        used[list(columns) or slice(None)] = True
-        varying = (self.scale * used).count_nonzero().clamp(min=1)
-        frequencies = scale / varying.sqrt() * torch.randn(self.observation_dim, count, generator=generator)
-        if columns:
-            frequencies[~used] = 0
+        frequencies = torch.zeros(self.observation_dim, count)
+        order = torch.tensor(graded)[torch.randperm(len(graded), generator=generator)]
+        each = torch.arange(count)
+        frequencies[order[each % len(order)], each] = scale * torch.randn(count, generator=generator)
         return Scaling(self.mean, self.scale, frequencies)
 
     @classmethod

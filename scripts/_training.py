@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -95,17 +96,23 @@ def _train(run: "Run") -> int:
     if run.settings.compile == "on" and first < last:
         print("kernels are compiled on first use: seconds if cached, otherwise up to a minute", flush=True)
     check_interrupted()
+    began = time.perf_counter()
     shown: dict[str, str] = {}
+    scores: dict[str, float] = {}
     keys = ("loss", *run.problem.scored(run.dataset)[:1])
     with _stop_signals() as received, Progress(last, first, "steps") as progress:
         for row in run.train(stop=lambda: bool(received)):
             shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}
+            scores |= row
             progress.update(int(row["step"]), shown)
             progress.tick()
     if received and learner.steps_done < last:
         print(f"stopped at step {learner.steps_done}; continue with: {run.problem.command} --resume {run.path}")
         return 128 + received[0]
-    print(f"complete: {run.path}" + "".join(f", {key} {value}" for key, value in shown.items()))
+    results = "".join(f", {key} {value}" for key, value in shown.items())
+    print(f"complete: {run.path}{results} ({time.perf_counter() - began:.0f} s)")
+    for remark in run.problem.remarks(run.settings.model.name, scores, run.dataset, run.settings.seed):
+        print(f"note: {remark}", file=sys.stderr)
     return 0
 
 

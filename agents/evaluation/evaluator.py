@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
-from qrl.agents.evaluation.notices import axiom_notices, world_notices
+from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
@@ -222,12 +222,14 @@ class Evaluator:
         others = [other for other in self.references() if other.name != subject.name] if references else []
         planners = tqdm([subject, *others], desc="evaluating", unit=" planners", delay=5, disable=None, leave=False)
         results, *scores = [self.score(planner) for planner in planners]
+        random = next((score.success_rate for score in scores if score.name == "random"), None)
+        about = [*chance_notices(subject.name, results.success_rate, random), *(notices or [])]
         return Evaluation(
             results,
             scores,
             repr(self.dataset),
             self.dataset.content_hash,
-            [*(notices or []), *axiom_notices(subject.name, subject.agent, results), *self.notices],
+            [*about, *axiom_notices(subject.name, subject.agent, results), *self.notices],
             **origin,  # type: ignore[arg-type]
         )
 

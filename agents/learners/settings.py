@@ -26,7 +26,7 @@ class GoalSettings(Settings):
         ge=0,
         le=1,
         description="fraction of the batch drawn uniformly from the distinct transitions, with random goals drawn "
-        "uniformly from the distinct pairs, however often the data repeats them",
+        "uniformly from the distinct pairs, however often the data repeats them; none where no state repeats",
     )
     connected: bool = Field(
         False,
@@ -49,7 +49,12 @@ Epochs = Annotated[float, Field(gt=0, le=10**6, description="passes over the dat
 MinSteps = Annotated[int, Field(ge=1, description="minimum number of training steps, however small the data")]
 LearningRate = Annotated[float, Field(gt=0, description="Adam's learning rate, decayed to 0 by a cosine")]
 Fourier = Annotated[
-    int, Field(ge=0, le=4096, description="random frequencies whose sines and cosines are added to the observations")
+    int,
+    Field(
+        ge=0,
+        le=4096,
+        description="random frequencies of single features whose sines and cosines are added to the observations",
+    ),
 ]
 Triangle = Annotated[
     float, Field(ge=0, description="weight of the triangle regularizer (the paper tries 0.3, 1 and 3)")
@@ -81,12 +86,7 @@ class LearnerSettings(Settings):
         True, description="scale observations to mean 0 and standard deviation 1 over the distinct states"
     )
     fourier: Fourier = 0
-    fourier_scale: float = Field(
-        4, gt=0, description="standard deviation of their phases over standardized observations, in radians"
-    )
-    fourier_columns: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        (), description="columns of the observations that they are frequencies of, such as [0,1]; none named: all"
-    )
+    fourier_scale: float = Field(8, gt=0, description="standard deviation of these frequencies")
 
     @model_validator(mode="after")
     def _representable(self) -> Self:
