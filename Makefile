@@ -40,6 +40,7 @@ docs: $(INSTALLED)
 	for kind in dense sparse block; do $(BIN)/collect-graph $(DEMO)/$$kind.npz kind=random-$$kind \
 	  --picture docs/graphs/$$kind.png --force || exit 1; done
 	$(BIN)/python docs/objectives.py
+	$(BIN)/python docs/worlds.py
 	$(BIN)/python docs/studies.py
 
 # The documentation site, in site/: needs no network, and neither do its pages.

@@ -1,7 +1,5 @@
 """Refresh what objectives.md shows beside the tables of its study: every learner with every model, from results.csv."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from itertools import product
@@ -19,7 +17,7 @@ from qrl.agents.studies.findings import Findings
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.table import matched, read_rows
 from qrl.common.figures import FRACTION_LIMITS, grid_shape, panel_grid, save_figure, tidy
-from qrl.common.files import atomic_write
+from qrl.common.files import write_csv
 
 FOLDER = Path(__file__).parent / "objectives"
 TRAPS = FOLDER / "traps"
@@ -136,17 +134,11 @@ def _draw_line(ax: Axes, rows: Sequence[Curve], style: dict[str, Any]) -> None:
     ax.plot(seconds, means, **style | {"ms": 4})
 
 
-def write_table(path: Path, table: list[list[str]]) -> None:
-    with atomic_write(path) as file:
-        csv.writer(text := io.StringIO(), lineterminator="\n").writerows(table)
-        file.write(text.getvalue().encode())
-
-
 def main() -> None:
     findings = results(FOLDER)
     for size in findings.study.settings.values:
-        write_table(FOLDER / f"learners-{size:g}.csv", objectives_table(findings, size))
-    write_table(TRAPS / "learners.csv", traps_table(results(TRAPS)))
+        write_csv(FOLDER / f"learners-{size:g}.csv", objectives_table(findings, size))
+    write_csv(TRAPS / "learners.csv", traps_table(results(TRAPS)))
     draw_curves(read_curves(FOLDER / "curves.csv"), FOLDER / "curves")
 
 

@@ -61,7 +61,7 @@ def main() -> None:
             text = results.block(block)
         return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 
-    for page in (DOCS / "study.md", DOCS / "graphs.md", DOCS / "objectives.md", DOCS / "training.md"):
+    for page in (DOCS / f"{name}.md" for name in ("study", "graphs", "objectives", "training", "worlds")):
         text = page.read_text()
         assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelled or not closed"
         text = MARK.sub(refreshed, text)

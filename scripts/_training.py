@@ -62,7 +62,8 @@ def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | N
     add_plugin_argument(parser, argv)
     add_settings_arguments(parser, problem.settings_type, argv)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
-    parser.epilog = f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and the trackers:\n{help_lines(scored)}"
+    measured = "measured every evaluate_every steps, in metrics.csv and the trackers"
+    parser.epilog = f"{parser.epilog}\n\n{measured}:\n{help_lines(scored)}"
     return parser
 
 

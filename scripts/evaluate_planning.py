@@ -29,6 +29,13 @@ def _parser(argv: Sequence[str] | None) -> Parser:
     add("--checkpoint", metavar="FILE", help="a checkpoint that the run kept, instead of its last one")
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
+    add(
+        "--world",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="evaluate in the world of the data with another parameter, such as split=test; may be repeated",
+    )
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
     drawn = f"{', '.join(PICTURES)} there, or without a world {', '.join(VALIDATION_PICTURES)}"
     add("--pictures", metavar="DIR", help=f"draw {drawn}, each as PNG, PDF and SVG")
@@ -54,11 +61,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     trained = None
     if args.reference is None:
-        trained = TrainedAgent.open(args.run, args.checkpoint, args.dataset, args.seed)
+        trained = TrainedAgent.open(args.run, args.checkpoint, args.dataset, args.seed, args.world)
     dataset = trained.dataset if trained else Dataset.load(args.dataset)
     frames = {} if args.gif is None else {"render_mode": "rgb_array"}
     env = None if args.env is None else open_env(args.env, **frames)
-    evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed, env)
+    options = args.protocol, args.episodes, args.seed, env
+    evaluator = trained.evaluator(*options) if trained else Evaluator(dataset, *options)
     _check_drawable(args, evaluator, trained is not None and trained.held_out is not None)
     subject = trained.subject(evaluator) if trained else evaluator.reference(args.reference)
     evaluation = trained.evaluate(evaluator, subject) if trained else evaluator.evaluate(subject)
@@ -66,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"note: {notice}", file=sys.stderr)
     print(results_text([evaluation.results, *evaluation.references]))
     _write(args, evaluator, subject, evaluation)
-    if trained and args.dataset is args.env is args.checkpoint is None:
+    if trained and args.dataset is args.env is args.checkpoint is None and not args.world:
         trained.log(evaluation.results)
 
 
@@ -80,8 +88,8 @@ def _check_arguments(args: Namespace) -> None:
         raise ConfigError("name either the folder of a training run or --reference")
     if args.reference is not None and args.dataset is None:
         raise ConfigError("--reference needs the data of its world: name it with --dataset")
-    if args.reference is not None and args.checkpoint is not None:
-        raise ConfigError("--checkpoint belongs to a training run: leave it out with --reference")
+    if args.reference is not None and (args.checkpoint is not None or args.world):
+        raise ConfigError("--checkpoint and --world belong to a training run: leave them out with --reference")
     if args.start is not None and args.gif is None:
         raise ConfigError("--start applies only to the GIF; add --gif")
     if args.goal is not None and args.gif is None and args.pictures is None:

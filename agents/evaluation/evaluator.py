@@ -14,17 +14,20 @@ from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, P
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.evaluation.validation import Validation
 from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.empirical_graph import Memory
 from qrl.agents.planning.planner import (
     MAX_STEPS,
     GreedyPolicy,
+    LazyPolicy,
     Policy,
     RandomPolicy,
     Steps,
     TablePolicy,
     WalkingPolicy,
+    as_rows,
     follow,
 )
-from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
+from qrl.agents.planning.references import lazy_oracle, oracle_steps
 from qrl.agents.planning.rollouts import (
     Env,
     Episode,
@@ -68,6 +71,7 @@ class Evaluator:
     protocol: "paper" steps `episodes` sampled tasks, in the environment if the world has one; "exhaustive" walks every
     start with every goal on the transition table. By default exhaustive where the world is known, else paper.
     env: an environment of your own to plan in, with goals and Discrete actions, by the paper's protocol.
+    memory: the data of the empirical graph, where it is not the dataset.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Evaluator:
         seed: int = 0,
         env: Env | None = None,
         max_steps: int = MAX_STEPS,
+        memory: Dataset | None = None,
     ) -> None:
         self.dataset = dataset
         self.seed = seed
@@ -85,6 +90,8 @@ class Evaluator:
         self.max_steps = max_steps
         self.truth = None if dataset.world is None else ground_truth(dataset.world)
         self.observations = _states(dataset, seed)
+        self._memory = Memory(dataset) if memory is None else Memory(memory, as_rows(self.observations))
+        self._unknown = dataset.noisy or self._memory.empty  # the empirical graph knows no state that it meets
         self.tabulated = len(self.observations) <= MAX_TABLE
         self.protocol = self._choose(protocol)
         if episodes is not None and self.protocol != "paper":
@@ -131,6 +138,8 @@ class Evaluator:
             notices.append(f"more than {MAX_TABLE:,} distinct states: not all pairs are evaluated")
         if self._cut_at < self.max_steps:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
+        if self._unknown and not self.dataset.noisy:
+            notices.append("the data contains no state of this world: the empirical graph acts at random")
         if self.truth is not None:
             notices += world_notices(self.truth.world)
         return notices
@@ -157,7 +166,7 @@ class Evaluator:
         """One of `REFERENCES`, ready to be scored."""
         if name not in REFERENCES:
             raise ConfigError(unknown_name("reference", name, list(REFERENCES)))
-        if name == "random" or (name == "empirical-graph" and self.dataset.noisy):  # which knows no state that it meets
+        if name == "random" or (name == "empirical-graph" and self._unknown):
             seed = derived_seed(self.seed, "random actions")
             return Subject(name, RandomPolicy(self.dataset.header.spaces.num_actions, seed))
         reason = self._impossible(name)
@@ -168,8 +177,11 @@ class Evaluator:
             if not self.tabulated:
                 return Subject(name, lazy_oracle(self.truth, self.goals, self.seed))
             steps = oracle_steps(self.truth)
+        elif self.tabulated:
+            steps = self._memory.all_steps()
         else:
-            steps = empirical_steps(self.dataset)
+            fallback = self.reference("random").policy
+            return Subject(name, LazyPolicy(self._memory.steps, self.observations, self.seed, fallback))
         return Subject(name, TablePolicy.greedy(steps, self.observations, self.seed), steps)
 
     def references(self) -> list[Subject]:
@@ -181,8 +193,8 @@ class Evaluator:
         """Why a reference cannot be scored here."""
         if reference == "oracle" and (self.truth is None or self.env is not None):
             return "the oracle needs to know the world that is planned in"
-        if reference == "empirical-graph" and not self.tabulated:
-            return f"the {reference} needs at most {MAX_TABLE:,} distinct states"
+        if reference == "empirical-graph" and not (self._unknown or self._memory.fits):
+            return f"the {reference} needs at most {MAX_TABLE:,} distinct states that are connected"
         return None
 
     # Scores

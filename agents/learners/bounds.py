@@ -13,10 +13,10 @@ from torch import Tensor
 
 from qrl.agents.errors import LearnerError
 from qrl.agents.learners.goal_sampler import Batch
-from qrl.agents.planning.references import empirical_steps
+from qrl.agents.planning.empirical_graph import EmpiricalGraph
 from qrl.envs.dataset import Dataset
-
-MAX_STATES = 4000  # distinct states up to which shortest paths between all of them are tabulated
+from qrl.envs.ground_truth import MAX_TABLE
+from qrl.q_models.base import pick
 
 Bound = Callable[[Batch], Tensor]  # the most steps from (s, a) to (g, a_g), infinite where nothing is known
 
@@ -26,23 +26,27 @@ def make_bound(kind: Literal["auto", "none", "trajectory", "graph"], dataset: Da
     if kind == "none":
         return None
     chance = stochastic(dataset)
-    if chance is not None and kind != "auto":
-        raise LearnerError(f"learner.bound: {chance}; use bound=none")
-    paths = dataset.lengths.max() > 1
-    if chance is not None or (kind == "auto" and not (paths or graph_fits(dataset))):
+    if chance is not None and kind == "auto":
         return None
-    if kind != "trajectory" and graph_fits(dataset):
-        return _graph_bound(dataset)
-    if not paths:
-        raise LearnerError(
-            "learner.bound: there are no trajectories, only single transitions, which bound nothing; use bound=graph, "
-            f"for up to {MAX_STATES:,} distinct states, or bound=none"
-        )
-    return lambda batch: batch.hindsight
+    if chance is not None:
+        raise LearnerError(f"learner.bound: {chance}; use bound=none")
+    if kind != "trajectory":
+        graph = EmpiricalGraph(dataset)
+        if graph.fits:
+            return _graph_bound(graph)
+    if dataset.lengths.max() > 1:
+        return along_trajectory
+    if kind == "auto":
+        return None
+    raise LearnerError(
+        "learner.bound: there are no trajectories, only single transitions, which bound nothing; use bound=graph, "
+        f"for up to {MAX_TABLE:,} distinct states, or bound=none"
+    )
 
 
-def graph_fits(dataset: Dataset) -> bool:
-    return len(dataset.observations) <= MAX_STATES
+def along_trajectory(batch: Batch) -> Tensor:
+    """The rest of the same trajectory."""
+    return batch.hindsight
 
 
 def stochastic(dataset: Dataset) -> str | None:
@@ -61,12 +65,12 @@ def stochastic(dataset: Dataset) -> str | None:
     )
 
 
-def _graph_bound(dataset: Dataset) -> Bound:
+def _graph_bound(graph: EmpiricalGraph) -> Bound:
     """Shortest paths over all observed transitions."""
-    remaining = torch.from_numpy(np.ascontiguousarray(empirical_steps(dataset)))  # (states, goals, actions)
 
     def bound(batch: Batch) -> Tensor:
-        steps = remaining[batch.states.cpu(), batch.goals.cpu(), batch.actions.cpu()].to(batch.states.device) + 1
+        remaining = torch.from_numpy(graph.between(batch.states.cpu().numpy(), batch.goals.cpu().numpy()))
+        steps = pick(remaining.to(batch.states.device), batch.actions, -1) + 1
         same_pair = (batch.states == batch.goals) & (batch.actions == batch.goal_actions)
         return torch.where(same_pair, 0.0, steps)
 

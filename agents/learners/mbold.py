@@ -30,7 +30,7 @@ from qrl.agents.learners.base import (
     make_target,
     triangle_regularizer,
 )
-from qrl.agents.learners.bounds import Bound, graph_fits, make_bound, stochastic
+from qrl.agents.learners.bounds import Bound, along_trajectory, make_bound, stochastic
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import MboldSettings
@@ -117,11 +117,11 @@ def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettin
     return F.smooth_l1_loss(distance, target)
 
 
-def _bound_notices(settings: MboldSettings, dataset: Dataset) -> list[str]:
+def _bound_notices(settings: MboldSettings, dataset: Dataset, bound: Bound | None) -> list[str]:
     """What becomes of a bound that the data does not allow."""
     if settings.bound == "auto" and (chance := stochastic(dataset)) is not None:
         return [f"learner.bound=auto bounds no targets: {chance}"]
-    if settings.bound in ("auto", "graph") and not graph_fits(dataset):
+    if settings.bound in ("auto", "graph") and bound is along_trajectory:
         return ["learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"]
     return []
 
@@ -140,7 +140,7 @@ class MboldLearner(Learner):
         self.target = make_target(model)
         self._average = PolyakAverage(self.target, model, settings.polyak)
         self.bound = make_bound(settings.bound, dataset)
-        self._notices = _bound_notices(settings, dataset)
+        self._notices = _bound_notices(settings, dataset, self.bound)
 
     @property
     def reports(self) -> tuple[str, ...]:

@@ -28,6 +28,11 @@ class GoalSettings(Settings):
         description="fraction of the batch drawn uniformly from the distinct transitions, with random goals drawn "
         "uniformly from the distinct pairs, however often the data repeats them; none where no state repeats",
     )
+    connected: bool = Field(
+        False,
+        description="draw random goals only from states that the transitions of the data connect with the state, in "
+        "either direction; else, in data of several separate mazes, most random goals are unreachable",
+    )
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Self:

@@ -5,7 +5,7 @@ import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -146,3 +146,10 @@ def read_csv(path: str | Path, max_bytes: int = 2**28) -> Table:
     except csv.Error as error:
         raise FileError(f"{path} is damaged near line {reader.line_num + 1}: {error}") from None
     return Table(list(reader.fieldnames or []), rows, lines)
+
+
+def write_csv(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows, the first of which names the columns."""
+    csv.writer(text := io.StringIO(), lineterminator="\n").writerows(rows)
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())

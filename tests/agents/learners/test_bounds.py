@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrl.agents.errors import LearnerError
-from qrl.agents.learners import bounds
 from qrl.agents.learners.bounds import make_bound, stochastic
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
+from qrl.agents.planning import empirical_graph
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
@@ -98,7 +98,7 @@ def test_too_many_states_fall_back_to_trajectories(monkeypatch: pytest.MonkeyPat
     options = MboldSettings(bound="graph", **SHORT)
     assert make_learner(MboldLearner, options).notices() == []
     assert not torch.equal(make_bound("graph", dataset)(queries), queries.hindsight)
-    monkeypatch.setattr(bounds, "MAX_STATES", len(dataset.observations) - 1)
+    monkeypatch.setattr(empirical_graph, "MAX_TABLE", 1)
     assert torch.equal(make_bound("graph", dataset)(queries), queries.hindsight)
     assert make_learner(MboldLearner, options).notices() == [
         "learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"
@@ -143,7 +143,7 @@ def test_auto_bounds_by_what_the_data_allows(monkeypatch: pytest.MonkeyPatch) ->
     assert make_bound("none", dataset) is None
     assert torch.equal(make_bound("auto", dataset)(queries), make_bound("graph", dataset)(queries))
     assert make_bound("auto", every_transition("traps")) is not None  # the graph of single transitions
-    monkeypatch.setattr(bounds, "MAX_STATES", len(dataset.observations) - 1)
+    monkeypatch.setattr(empirical_graph, "MAX_TABLE", 1)
     assert torch.equal(make_bound("auto", dataset)(queries), queries.hindsight)
     assert make_bound("auto", every_transition("traps")) is None
 

@@ -63,6 +63,27 @@ def test_random_goals_are_uniform_over_all_states_of_the_data() -> None:
     assert frequencies(batch.goals, 7) == pytest.approx([1 / 7] * 7, abs=0.02)
 
 
+@pytest.mark.parametrize("balanced", [0, 1])
+def test_connected_random_goals_come_from_the_states_that_the_data_connects(balanced: float) -> None:
+    batch = sample(random=1, balanced=balanced, connected=True)
+    first = batch.states < 5
+    far = batch.hindsight != 1  # balanced transitions have a few near goals, whatever the others are
+    assert ((batch.goals < 5) == first).all()
+    # All steps of the data, or its distinct pairs, whose states are 0 1 2 3 and 5.
+    expected = [0.25] * 4 + [0] if balanced else [0.2] * 5
+    assert frequencies(batch.goals[first & (far | (balanced == 0))], 5) == pytest.approx(expected, abs=0.02)
+
+
+def test_connected_goals_are_drawn_against_the_direction_of_transitions_too() -> None:
+    # 0 -> 1 and 2 -> 1: no path leads from 0 to 2, but 1 connects them; 3 -> 4 is apart.
+    rows = np.array([[0.0], [1], [2], [1], [3], [4]])
+    dataset = Dataset.from_arrays(rows, [0, 0, 0], [1, 1, 1], num_actions=1)
+    settings = GoalSettings(current=0, future=0, random=1, connected=True)
+    batch = GoalSampler(dataset, settings, seed=0).sample(1000)
+    goals = {state: set(batch.goals[batch.states == state].tolist()) for state in (0, 2, 3)}
+    assert goals == {0: {0, 1, 2}, 2: {0, 1, 2}, 3: {3, 4}}
+
+
 def test_kinds_of_goals_are_mixed_by_their_probabilities() -> None:
     batch = sample(current=0.2, future=0.3, random=0.5)
     first = batch.states == 0
