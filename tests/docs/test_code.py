@@ -87,10 +87,12 @@ def calls_of(code: str, folder: Path) -> list[list[str]]:
     return [call.split("\x1f")[:-1] for call in calls.read_text().split("\x1e")[:-1]]
 
 
+@pytest.mark.usefixtures("restored_registry")
 @pytest.mark.parametrize("page", pages_with("bash"), ids=name_of)
 def test_every_command_is_valid(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "plugin"))
+    monkeypatch.delitem(sys.modules, "qrl_spiral", raising=False)  # forget it afterwards
     for number, block in enumerate(blocks(page)):
         if block.language == "bash":
             (tmp_path / str(number)).mkdir()
