@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs site
+.PHONY: install demo test lint bench storm docs site release-check
 
 install: $(INSTALLED)
 
@@ -17,11 +17,11 @@ $(INSTALLED): setup.cfg constraints.txt
 
 demo: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/six-rooms.npz --config demo --force
-	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/iqe-maxmean --force
-	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
+	$(BIN)/train-agent --config demo dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/mrn-fixed --force
+	$(BIN)/train-agent --config demo dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
 	  model.name=unconstrained-disc-sigmoid --force
-	$(BIN)/explore-agents $(DEMO)/explorer.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
-	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained \
+	$(BIN)/explore-agents $(DEMO)/explorer.html $(DEMO)/mrn-fixed $(DEMO)/unconstrained --force
+	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/mrn-fixed $(DEMO)/unconstrained \
 	  --explorer $(DEMO)/explorer.html --force
 
 test: $(INSTALLED)
@@ -52,3 +52,7 @@ bench: $(INSTALLED)
 
 storm: $(INSTALLED)
 	$(BIN)/python -m tests.storm --out docs/reliability.md
+
+# Builds, installs and runs the last commit in a clean environment; runs the demo there with BIN=... INSTALLED= .
+release-check: $(INSTALLED)
+	$(BIN)/python -m tests.release

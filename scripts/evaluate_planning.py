@@ -1,6 +1,6 @@
 """Plan with a trained agent and score it: success, causes of failure, and its distances against the exact ones.
 
-The results of a run on its own data and world also go into its TensorBoard.
+The results of a run on its own data and world also go into its TensorBoard or other trackers.
 """
 
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qrl.common.commands import Parser, command, new_parser
+from qrl.common.completion import completed_by
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 def _parser(argv: Sequence[str] | None) -> Parser:
     from qrl.agents.evaluation.results import PICTURES, REFERENCES, keys_help
-    from qrl.scripts._planning import add_planning_arguments, grid_cell
+    from qrl.scripts._planning import add_planning_arguments, grid_cell, run_folders
 
     parser = new_parser("evaluate-planning", __doc__)
     add = parser.add_argument
-    add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not")
+    completed_by(add("run", metavar="RUN", nargs="?", help="folder of a training run, finished or not"), run_folders)
     add("--checkpoint", metavar="FILE", help="a checkpoint that the run kept, instead of its last one")
     add("--reference", choices=list(REFERENCES), help="evaluate this instead of RUN; needs --dataset")
     add("--dataset", metavar="FILE", help="dataset to evaluate on, instead of the run's own")
     add("--env", metavar="ID", help="plan in this gymnasium environment (ID or module:ID), by the paper's protocol")
-    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there")
+    add("--pictures", metavar="DIR", help=f"draw {', '.join(PICTURES)} there, each as PNG, PDF and SVG")
     add("--gif", metavar="FILE", help="one task as a GIF")
     add("--start", type=grid_cell, metavar="X,Y", help="start cell of the GIF (default: the farthest from the goal)")
     add("--json", metavar="FILE", help="write all results, with the keys below")
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
-    from qrl.agents.evaluation.tables import align, rows_by_distance, text_table
+    from qrl.agents.evaluation.tables import results_text
     from qrl.agents.evaluation.trained_agent import TrainedAgent
     from qrl.agents.planning.rollouts import open_env
     from qrl.envs.dataset import Dataset
@@ -61,10 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     evaluation = trained.evaluate(evaluator, subject) if trained else evaluator.evaluate(subject)
     for notice in evaluation.notices:
         print(f"note: {notice}", file=sys.stderr)
-    print(text_table([evaluation.results, *evaluation.references]))
-    rows = rows_by_distance(evaluation.results)
-    if rows:
-        print(f"\n{align(rows)}")
+    print(results_text([evaluation.results, *evaluation.references]))
     _write(args, evaluator, subject, evaluation)
     if trained and args.dataset is args.env is args.checkpoint is None and evaluator.protocol is not None:
         trained.log(evaluation.results)
@@ -72,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _check_arguments(args: Namespace) -> None:
     from qrl.agents.evaluation.results import PICTURES
-    from qrl.common.files import check_output
+    from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.scripts._planning import check_planning_arguments
 
     check_planning_arguments(args)
@@ -91,8 +89,8 @@ def _check_arguments(args: Namespace) -> None:
     if args.gif is not None:
         check_output(args.gif, ".gif", args.force)
     if args.pictures is not None:
-        for name in PICTURES:
-            check_output(Path(args.pictures) / name, ".png", args.force)
+        for name in (f"{name}{suffix}" for name in PICTURES for suffix in FIGURE_FORMATS):
+            check_output(Path(args.pictures) / name, FIGURE_FORMATS, args.force)
 
 
 def _check_drawable(args: Namespace, evaluator: "Evaluator") -> None:
@@ -118,8 +116,8 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
         for path in evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal):
             print(f"wrote {path}")
     if args.gif is not None:
-        from qrl.agents.planning.rollouts import save_gif
+        from qrl.agents.planning.animation import save_gif
 
-        episode = evaluator.play(subject.policy, args.start, args.goal)
+        episode = evaluator.play(subject, args.start, args.goal)
         save_gif(episode, args.gif)
         print(f"wrote {args.gif}: {episode.cause or 'success'} after {len(episode.actions)} steps")

@@ -1,6 +1,7 @@
 """Plans the same tasks with every planner, and compares its distances with the ground truth."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
-from qrl.agents.evaluation.notices import axiom_notices, world_notices
+from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.planning.agent import Agent
@@ -23,7 +24,17 @@ from qrl.agents.planning.planner import (
     follow,
 )
 from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
-from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
+from qrl.agents.planning.rollouts import (
+    Env,
+    Episode,
+    check_env,
+    estimator,
+    open_env,
+    outcome,
+    play,
+    play_seeds,
+    play_tasks,
+)
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
@@ -210,12 +221,14 @@ class Evaluator:
         others = [other for other in self.references() if other.name != subject.name] if references else []
         planners = tqdm([subject, *others], desc="evaluating", unit=" planners", delay=5, disable=None, leave=False)
         results, *scores = [self.score(planner) for planner in planners]
+        random = next((score.success_rate for score in scores if score.name == "random"), None)
+        about = [*chance_notices(subject.name, results.success_rate, random), *(notices or [])]
         return Evaluation(
             results,
             scores,
             repr(self.dataset),
             self.dataset.content_hash,
-            [*(notices or []), *axiom_notices(subject.name, subject.agent, results), *self.notices],
+            [*about, *axiom_notices(subject.name, subject.agent, results), *self.notices],
             **origin,  # type: ignore[arg-type]
         )
 
@@ -291,17 +304,18 @@ class Evaluator:
         else:
             self.task(start, goal)
 
-    def play(self, policy: Policy, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
-        """One task in the environment, with frames."""
+    def play(self, subject: Subject, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
+        """One task in the environment, with frames and estimates."""
         self.check_play(start, goal)
+        show: dict[str, Any] = {"render": True, "estimate": estimator(subject.agent, subject.steps, self.observations)}
         if self.env is not None:
-            return play(self.env, policy, self.max_steps, render=True, seed=self.seed)
+            return play(self.env, subject.policy, self.max_steps, seed=self.seed, **show)
         state, target = self.task(start, goal)
         assert self.truth is not None
         layout = self.truth.layout
         env = open_env(ENV_ID, layout=layout, max_steps=self.max_steps, render_mode="rgb_array", tile_size=20)
         options = {"start": layout.cells[state], "goal": layout.cells[target]}
-        return play(env, policy, self.max_steps, render=True, options=options)
+        return play(env, subject.policy, self.max_steps, options=options, **show)
 
 
 def _states(dataset: Dataset, seed: int) -> NDArray[np.float32]:

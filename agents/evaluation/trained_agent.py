@@ -81,15 +81,16 @@ class TrainedAgent:
         return evaluator.evaluate(subject, references=references, notices=self.notices, **self.origin)
 
     def log(self, results: Results) -> None:
-        """Write the values into the run's TensorBoard, at the checkpoint's step."""
-        from qrl.agents.runs.events import EventFile
+        """Show the results in the run's trackers, at the checkpoint's step."""
+        from qrl.agents.evaluation.tables import results_text
 
+        title, text = f"evaluation/{results.protocol}", f"```\n{results_text([results])}\n```"
         try:
-            with EventFile(self.run.tensorboard) as events:
-                tags = {f"planning-{results.protocol}/{key}": value for key, value in results.scalars().items()}
-                events.add(tags, self.checkpoint.step)
+            with self.run.trackers() as trackers:
+                for tracker in trackers:
+                    tracker.report(title, text, results.scalars(), self.checkpoint.step)
         except OSError as error:
-            raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error
+            raise RunError(f"{error.filename or self.run.path} cannot be written: {error.strerror or error}") from error
 
 
 def open_agents(runs: Sequence[str | Path], seed: int = 0) -> list[TrainedAgent]:

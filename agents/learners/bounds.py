@@ -21,11 +21,19 @@ MAX_STATES = 4000  # distinct states up to which shortest paths between all of t
 Bound = Callable[[Batch], Tensor]  # the most steps from (s, a) to (g, a_g), infinite where nothing is known
 
 
-def make_bound(kind: Literal["trajectory", "graph"], dataset: Dataset) -> Bound:
-    check_deterministic(dataset)
-    if kind == "graph" and graph_fits(dataset):
+def make_bound(kind: Literal["auto", "none", "trajectory", "graph"], dataset: Dataset) -> Bound | None:
+    """`auto`: shortest paths over all transitions, the trajectory's own where there are too many states, or none."""
+    if kind == "none":
+        return None
+    chance = stochastic(dataset)
+    if chance is not None and kind != "auto":
+        raise LearnerError(f"learner.bound: {chance}; use bound=none")
+    paths = dataset.lengths.max() > 1
+    if chance is not None or (kind == "auto" and not (paths or graph_fits(dataset))):
+        return None
+    if kind != "trajectory" and graph_fits(dataset):
         return _graph_bound(dataset)
-    if dataset.lengths.max() < 2:
+    if not paths:
         raise LearnerError(
             "learner.bound: there are no trajectories, only single transitions, which bound nothing; use bound=graph, "
             f"for up to {MAX_STATES:,} distinct states, or bound=none"
@@ -37,21 +45,20 @@ def graph_fits(dataset: Dataset) -> bool:
     return len(dataset.observations) <= MAX_STATES
 
 
-def check_deterministic(dataset: Dataset) -> None:
+def stochastic(dataset: Dataset) -> str | None:
+    """Why no path in the data bounds a distance, if the world is stochastic."""
     if dataset.world is not None and not dataset.world.deterministic:
-        raise LearnerError(
-            f"learner.bound: the world {dataset.world.name} is stochastic, so that no path in the data bounds a "
-            "distance; use bound=none"
-        )
+        return f"the world {dataset.world.name} is stochastic, so that no path in the data bounds a distance"
     before, actions, after = (dataset.states[dataset.sources], dataset.actions, dataset.states[dataset.sources + 1])
     transitions = np.unique([before, actions, after], axis=1)
     pairs, outcomes = np.unique(transitions[:2], axis=1, return_counts=True)
-    if outcomes.max() > 1:
-        state, action = pairs[:, outcomes.argmax()]
-        raise LearnerError(
-            f"learner.bound: the world is stochastic, so that no path in the data bounds a distance: action {action} "
-            f"of state {state} leads to {outcomes.max()} different states; use bound=none"
-        )
+    if outcomes.max() == 1:
+        return None
+    state, action = pairs[:, outcomes.argmax()]
+    return (
+        f"the world is stochastic, so that no path in the data bounds a distance: action {action} of state {state} "
+        f"leads to {outcomes.max()} different states"
+    )
 
 
 def _graph_bound(dataset: Dataset) -> Bound:

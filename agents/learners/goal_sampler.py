@@ -49,11 +49,13 @@ class GoalSampler(Sampler):
         # The action taken at each step; -1 at the end of a trajectory.
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions
-        self._balanced_rng = self.generator("balanced") if settings.balanced > 0 else None
+        # Where no state repeats, all transitions are distinct, and random goals alone would be left of balanced ones.
+        self.balanced = settings.balanced if len(dataset.observations) < len(dataset.states) else 0
+        self._balanced_rng = self.generator("balanced") if self.balanced > 0 else None
 
     def sample(self, size: int) -> Batch:
         """`size` transitions with replacement, each with a goal; the balanced fraction comes last."""
-        balanced = round(size * self.settings.balanced)
+        balanced = round(size * self.balanced)
         drawn = self._sample(size - balanced)
         if balanced:
             drawn = [np.concatenate(pair) for pair in zip(drawn, self._sample_balanced(balanced), strict=True)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from qrl.agents.errors import LearnerError
 from qrl.agents.learners import bounds
-from qrl.agents.learners.bounds import check_deterministic, make_bound
+from qrl.agents.learners.bounds import make_bound, stochastic
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
@@ -133,5 +133,27 @@ def test_a_stochastic_world_is_refused_whatever_its_data(kind: Kind) -> None:
 
 
 def test_repeated_transitions_are_deterministic() -> None:
-    check_deterministic(corridor())
-    check_deterministic(LOOP)
+    assert stochastic(corridor()) is None
+    assert stochastic(LOOP) is None
+
+
+def test_auto_bounds_by_what_the_data_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = traps()
+    queries = GoalSampler(dataset, GOALS, seed=0).sample(200)
+    assert make_bound("none", dataset) is None
+    assert torch.equal(make_bound("auto", dataset)(queries), make_bound("graph", dataset)(queries))
+    assert make_bound("auto", every_transition("traps")) is not None  # the graph of single transitions
+    monkeypatch.setattr(bounds, "MAX_STATES", len(dataset.observations) - 1)
+    assert torch.equal(make_bound("auto", dataset)(queries), queries.hindsight)
+    assert make_bound("auto", every_transition("traps")) is None
+
+
+def test_auto_bounds_nothing_by_chance_and_says_so() -> None:
+    settings = CollectorSettings.from_values({"world": {"name": "layout", "slip": 0.1}, "trajectories": 1}, "test")
+    dataset = collect(settings)
+    assert make_bound("auto", dataset) is None
+    learner = make_learner(MboldLearner, MboldSettings(bound="auto", **SHORT), dataset=dataset)
+    assert learner.notices() == [
+        "learner.bound=auto bounds no targets: the world six-rooms with slip 0.1 is stochastic, so that no path in the "
+        "data bounds a distance"
+    ]

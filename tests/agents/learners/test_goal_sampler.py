@@ -144,10 +144,17 @@ def test_the_balanced_share_comes_last_and_changes_no_other_draw() -> None:
     assert torch.equal(plain.sample_pairs(20)[0], half.sample_pairs(20)[0])
 
 
+def test_nothing_is_balanced_where_no_state_repeats() -> None:
+    once = Dataset.from_arrays(np.arange(7.0)[:, None], [0, 1, 0, 1, 0], [3, 2], num_actions=2)
+    plain, balanced = (GoalSampler(once, GoalSettings(balanced=share), seed=3) for share in (0, 0.5))
+    for first, second in zip(vars(plain.sample(50)).values(), vars(balanced.sample(50)).values(), strict=True):
+        assert torch.equal(first, second)
+
+
 def test_without_a_balanced_share_the_state_is_that_of_one_generator() -> None:
     state = GoalSampler(LINE, GoalSettings(), seed=5).state_dict()
     assert state == np.random.default_rng(5).bit_generator.state
-    assert GoalSampler(LINE, GoalSettings(balanced=0.1), seed=5).state_dict().keys() - state.keys() == {"balanced"}
+    assert GoalSampler(REPEATED, GoalSettings(balanced=0.1), seed=5).state_dict().keys() - state.keys() == {"balanced"}
 
 
 def test_constraints_are_distinct_transitions_with_any_actions() -> None:
@@ -177,7 +184,7 @@ def test_any_pairs_are_uniform_over_visited_states_and_all_actions() -> None:
 
 @pytest.mark.parametrize("balanced", [0, 0.5])
 def test_restoring_the_state_repeats_the_batches(balanced: float) -> None:
-    sampler, other = (GoalSampler(LINE, GoalSettings(balanced=balanced), seed) for seed in (1, 2))
+    sampler, other = (GoalSampler(REPEATED, GoalSettings(balanced=balanced), seed) for seed in (1, 2))
     sampler.sample(100)
     other.load_state_dict(sampler.state_dict())
     first, second = sampler.sample(100), other.sample(100)
