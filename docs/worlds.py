@@ -55,17 +55,16 @@ class Doors:
 
 def doors_table(doors: Doors) -> Table:
     """Success by learner and number of configurations, beside the references on the same tasks."""
-    titles = ["learner", "K", "held-out", "seeds", "training", "blocked by a wall", "by a door", "loop", "seconds"]
+    titles = ["learner", "K", "held-out", "seeds", "training", "at a door", "at a wall", "loop", "seconds"]
     rows = []
     for learner in doors.learners:
         for size, held_out in doors.curve("learned", "test", learner).items():
             known = doors.curve("learned", "train", learner)[size]
             runs = doors.of(planner="learned", split="test", learner=learner, configurations=size)
-            blocked, loop = (f"{np.mean(doors.by_seed(runs, cause)):.3f}" for cause in ("blocked", "loop"))
+            blocked, door, loop = (np.mean(doors.by_seed(runs, end)) for end in ("blocked", "door", "loop"))
+            values = [f"{value:.3f}" for value in (np.mean(known), door, blocked - door, loop)]
             seconds = np.mean([int(row["seconds"]) for row in runs])
-            rows.append(
-                [learner, str(size), *_spread(held_out), f"{np.mean(known):.3f}", blocked, loop, f"{seconds:.0f}"]
-            )
+            rows.append([learner, str(size), *_spread(held_out), *values, f"{seconds:.0f}"])
     return [titles, *rows]
 
 

@@ -65,13 +65,17 @@ def test_random_goals_are_uniform_over_all_states_of_the_data() -> None:
 
 @pytest.mark.parametrize("balanced", [0, 1])
 def test_connected_random_goals_come_from_the_states_that_the_data_connects(balanced: float) -> None:
-    batch = sample(random=1, balanced=balanced, connected=True)
-    first = batch.states < 5
-    far = batch.hindsight != 1  # balanced transitions have a few near goals, whatever the others are
-    assert ((batch.goals < 5) == first).all()
-    # All steps of the data, or its distinct pairs, whose states are 0 1 2 3 and 5.
-    expected = [0.25] * 4 + [0] if balanced else [0.2] * 5
-    assert frequencies(batch.goals[first & (far | (balanced == 0))], 5) == pytest.approx(expected, abs=0.02)
+    # The line 0 1 2 twice, each step of it with the same action, and 5 6 apart.
+    rows = np.array([[0.0], [1], [2], [0], [1], [2], [5], [6]])
+    dataset = Dataset.from_arrays(rows, [0, 1, 0, 1, 2], [2, 2, 1], num_actions=3)
+    settings = GoalSettings(current=0, future=0, random=1, balanced=balanced, connected=True)
+    batch = GoalSampler(dataset, settings, seed=0).sample(20_000)
+    first = batch.states < 3
+    assert ((batch.goals < 3) == first).all()
+    # All steps of the data, or its distinct pairs, which have the states 0 and 1; a few balanced goals are near ones.
+    expected = [0.5, 0.5, 0] if balanced else [1 / 3] * 3
+    drawn = batch.goals[first & ((batch.hindsight != 1) if balanced else True)]
+    assert frequencies(drawn, 3) == pytest.approx(expected, abs=0.02)
 
 
 def test_connected_goals_are_drawn_against_the_direction_of_transitions_too() -> None:
