@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs notebooks
+.PHONY: install demo test lint bench storm docs notebooks site release-check
 
 install: $(INSTALLED)
 
@@ -17,11 +17,11 @@ $(INSTALLED): setup.cfg constraints.txt
 
 demo: $(INSTALLED)
 	$(BIN)/collect-dataset $(DEMO)/six-rooms.npz --config demo --force
-	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/iqe-maxmean --force
-	$(BIN)/train-agent --config quick dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
+	$(BIN)/train-agent --config demo dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/mrn-fixed --force
+	$(BIN)/train-agent --config demo dataset=$(DEMO)/six-rooms.npz run=$(DEMO)/unconstrained \
 	  model.name=unconstrained-disc-sigmoid --force
-	$(BIN)/explore-agents $(DEMO)/explorer.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained --force
-	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/iqe-maxmean $(DEMO)/unconstrained \
+	$(BIN)/explore-agents $(DEMO)/explorer.html $(DEMO)/mrn-fixed $(DEMO)/unconstrained --force
+	$(BIN)/compare-agents $(DEMO)/report.html $(DEMO)/mrn-fixed $(DEMO)/unconstrained \
 	  --explorer $(DEMO)/explorer.html --force
 
 test: $(INSTALLED)
@@ -40,7 +40,13 @@ docs: $(INSTALLED)
 	for kind in dense sparse block; do $(BIN)/collect-graph $(DEMO)/$$kind.npz kind=random-$$kind \
 	  --picture docs/graphs/$$kind.png --force || exit 1; done
 	$(BIN)/python docs/objectives.py
+	$(BIN)/python docs/worlds.py
 	$(BIN)/python docs/studies.py
+
+# The documentation site, in site/: needs no network, and neither do its pages.
+site: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'open site/index.html'
 
 # Executes the tutorials and writes them back with their outputs.
 notebooks: $(INSTALLED)
@@ -51,3 +57,7 @@ bench: $(INSTALLED)
 
 storm: $(INSTALLED)
 	$(BIN)/python -m tests.storm --out docs/reliability.md
+
+# Builds, installs and runs the last commit in a clean environment; runs the demo there with BIN=... INSTALLED= .
+release-check: $(INSTALLED)
+	$(BIN)/python -m tests.release

@@ -66,6 +66,7 @@ def evaluate(
     *,
     checkpoint: str | Path | None = None,
     dataset: Dataset | str | Path | None = None,
+    world: Mapping[str, Any] | None = None,
     protocol: ProtocolName | None = None,
     episodes: int | None = None,
     seed: int = 0,
@@ -74,17 +75,18 @@ def evaluate(
     """Score a run of train-agent beside the references, as evaluate-planning does.
 
     checkpoint: one that the run kept, instead of its last. dataset: data to evaluate on, instead of the run's own.
+    world: other parameters of the world to evaluate in, such as {"split": "test"}.
     env: a gymnasium environment to plan in, or its ID. The other arguments are those of `Evaluator`.
     """
-    from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.trained_agent import TrainedAgent
 
     if isinstance(env, str):
         from qrl.agents.planning.rollouts import open_env
 
         env = open_env(env)
-    trained = TrainedAgent.open(run, checkpoint, dataset, seed)
-    return trained.evaluate(Evaluator(trained.dataset, protocol, episodes, seed, env))
+    overrides = [f"{key}={value}" for key, value in (world or {}).items()]
+    trained = TrainedAgent.open(run, checkpoint, dataset, seed, overrides)
+    return trained.evaluate(trained.evaluator(protocol, episodes, seed, env))
 
 
 def load(run: str | Path, checkpoint: str | Path | None = None, seed: int = 0) -> Agent:

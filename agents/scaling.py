@@ -11,8 +11,8 @@ from torch import Tensor
 class Scaling:
     """(observation - mean) * scale, per feature; a constant feature has scale 0.
 
-    With `frequencies` (dim, n), the sines and cosines of n random projections of that are added: a network learns sharp
-    edges, such as walls between near cells, faster from them.
+    With `frequencies` (dim, n), the sines and cosines of n phases are added, each of a random frequency of one feature:
+    a network learns sharp edges, such as walls between near cells, faster from them.
     """
 
     mean: Tensor
@@ -46,12 +46,20 @@ class Scaling:
         scale = torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0)
         return cls(observations.double().mean(0).float(), scale.float())
 
-    def with_fourier(self, count: int, scale: float, seed: int) -> "Scaling":
-        """With `count` random frequencies, normally distributed with standard deviation `scale`."""
-        if count == 0:
+    def with_fourier(self, observations: Tensor, count: int, scale: float, seed: int) -> "Scaling":
+        """With `count` random frequencies of standard deviation `scale`, spread evenly over the features.
+
+        Each is of one feature: phases of several would hash their combinations, and a network would not generalize to
+        new ones. Features with only two values need none.
+        """
+        graded = [column for column in range(self.observation_dim) if len(observations[:, column].unique()) > 2]
+        if count == 0 or not graded:
             return self
         generator = torch.Generator().manual_seed(seed % 2**63)
-        frequencies = scale * torch.randn(self.observation_dim, count, generator=generator)
+        frequencies = torch.zeros(self.observation_dim, count)
+        order = torch.tensor(graded)[torch.randperm(len(graded), generator=generator)]
+        each = torch.arange(count)
+        frequencies[order[each % len(order)], each] = scale * torch.randn(count, generator=generator)
         return Scaling(self.mean, self.scale, frequencies)
 
     @classmethod

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from qrl.agents.learners.goal_sampler import GoalSampler
 from qrl.agents.learners.settings import GoalSettings
-from qrl.agents.planning.references import empirical_steps, oracle_steps
+from qrl.agents.planning.empirical_graph import empirical_steps
+from qrl.agents.planning.references import oracle_steps
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.report import table
 from qrl.envs.ground_truth import ground_truth

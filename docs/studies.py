@@ -1,4 +1,4 @@
-"""Refresh study.md, graphs.md and objectives.md from the results in the folders beside them: reports and marked blocks.
+"""Refresh the pages on studies from the results in the folders beside them: reports and marked blocks.
 
 A mark such as `<!-- study claims -->` names a folder with results and a block, or a table in it; everything up to
 `<!-- end -->` is replaced.
@@ -61,7 +61,7 @@ def main() -> None:
             text = results.block(block)
         return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 
-    for page in (DOCS / "study.md", DOCS / "graphs.md", DOCS / "objectives.md"):
+    for page in (DOCS / f"{name}.md" for name in ("study", "graphs", "objectives", "training", "worlds")):
         text = page.read_text()
         assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelled or not closed"
         text = MARK.sub(refreshed, text)

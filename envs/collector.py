@@ -1,6 +1,6 @@
 """The collector: simulates blocks of episodes on the transition table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,12 +15,13 @@ from qrl.common.seeds import derived_seed
 from qrl.common.settings import Settings
 from qrl.envs.behaviours import BEHAVIOURS, NO_GOAL
 from qrl.envs.dataset import Dataset
+from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.header import Spaces, TrajectoryHeader, WorldHeader
-from qrl.envs.layout import load_layout
+from qrl.envs.layout import builtin_layouts, load_layout
 from qrl.envs.registration import ENV_ID
 from qrl.envs.world import AnyIds, Ids, World
-from qrl.envs.worlds.registry import WorldSettings, find_world
+from qrl.envs.worlds.registry import WorldSettings, builtin_worlds, find_world
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
 # What a dataset records: the keys that its policy uses. Data of the default policy has the header of release 0.2.
@@ -75,6 +76,11 @@ class CollectorSettings(Settings):
         world = values.get("world")
         named = {"name": world} if isinstance(world, str) else world
         return _with_world(cls, _settings_of(named)) if isinstance(named, Mapping) else cls
+
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        known = {"layout": builtin_layouts, "world": builtin_worlds}
+        return known[key]() if key in known else super().names(key)
 
     @property
     def world_name(self) -> str:
@@ -137,6 +143,16 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         ),
     )
     return dataset.first(settings.trajectories)
+
+
+def collect_elsewhere(dataset: Dataset, overrides: Sequence[str]) -> Dataset:
+    """One episode in the world of a dataset with other parameters, KEY=VALUE, such as a held-out part of the world."""
+    header = dataset.header.world
+    if header is None or dataset.world is None:  # building it checks that its parameters name no file
+        raise WorldError("--world changes the parameters of a registered world, and the dataset has none")
+    changes = find_world(header.name).settings.read(None, overrides)
+    values = {"world": {"name": header.name, **header.params, **changes}, "trajectories": 1}
+    return collect(CollectorSettings.from_values(values, "--world"))
 
 
 def _observe_visits(

@@ -1,7 +1,7 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run. Runs on data without a world are compared on the trajectories that
-they hold out.
+The results also go into the TensorBoard or other trackers of each run. Runs on data without a world are compared on the
+trajectories that they hold out.
 """
 
 import sys
@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qrl.common.commands import command, new_parser
+from qrl.common.completion import completed_by
 from qrl.common.errors import ConfigError
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.common.files import check_output
-    from qrl.scripts._planning import add_planning_arguments, check_planning_arguments
+    from qrl.scripts._planning import add_planning_arguments, check_planning_arguments, run_folders
 
     parser = new_parser("compare-agents", __doc__)
     parser.add_argument("out", metavar="REPORT.html", help="file to write")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    runs = parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    completed_by(runs, run_folders)
     parser.add_argument("--explorer", metavar="FILE", help="page of explore-agents to link to")
     add_planning_arguments(parser, argv)
     args = parser.parse_args(argv)

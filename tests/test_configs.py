@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from qrl import QModelSpec
+from qrl.agents.learners.settings import MboldSettings
 from qrl.agents.runs.model import build_model
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
 from qrl.agents.studies.study import Study
@@ -30,6 +31,9 @@ def test_training_configs(name: str) -> None:
         assert (learner.epochs, learner.batch_size, learner.lr, learner.discount) == (100, 1024, 1e-4, 0.95)
         assert learner.num_steps(47_000) == 4600
         assert settings.model.width == 2048
+        assert settings.model.latent_size is None
+        assert isinstance(learner, MboldSettings)
+        assert (learner.loss, learner.bound, learner.goals.balanced, learner.fourier) == ("mse", "none", 0, 0)
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -68,7 +72,7 @@ def test_studies(name: str) -> None:
 def test_the_paper_study_has_the_grids_of_the_paper() -> None:
     paper, laptop = (Study.load(f"studies/{name}", []) for name in ("paper", "laptop"))
     families = paper.settings.families
-    assert set(families) == {*laptop.settings.families, "pqe-gg"}
+    assert set(families) == set(laptop.settings.families) - {"euclidean"}
     for name in ("deep-norm", "deep-norm-fixed"):
         assert families[name].grid == {"model.params.num_components": [64, 128]}
     for name in ("mrn", "mrn-fixed"):

@@ -1,6 +1,7 @@
 """Plans the same tasks with every planner, and compares its distances with the ground truth."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,23 +9,36 @@ from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
-from qrl.agents.evaluation.notices import axiom_notices, world_notices
+from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
 from qrl.agents.evaluation.validation import Validation
 from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.empirical_graph import Memory
 from qrl.agents.planning.planner import (
     MAX_STEPS,
     GreedyPolicy,
+    LazyPolicy,
     Policy,
     RandomPolicy,
     Steps,
     TablePolicy,
     WalkingPolicy,
+    as_rows,
     follow,
 )
-from qrl.agents.planning.references import empirical_steps, lazy_oracle, oracle_steps
-from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
+from qrl.agents.planning.references import lazy_oracle, oracle_steps
+from qrl.agents.planning.rollouts import (
+    Env,
+    Episode,
+    check_env,
+    estimator,
+    open_env,
+    outcome,
+    play,
+    play_seeds,
+    play_tasks,
+)
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
@@ -57,6 +71,7 @@ class Evaluator:
     protocol: "paper" steps `episodes` sampled tasks, in the environment if the world has one; "exhaustive" walks every
     start with every goal on the transition table. By default exhaustive where the world is known, else paper.
     env: an environment of your own to plan in, with goals and Discrete actions, by the paper's protocol.
+    memory: the data of the empirical graph, where it is not the dataset.
     """
 
     def __init__(
@@ -67,6 +82,7 @@ class Evaluator:
         seed: int = 0,
         env: Env | None = None,
         max_steps: int = MAX_STEPS,
+        memory: Dataset | None = None,
     ) -> None:
         self.dataset = dataset
         self.seed = seed
@@ -74,6 +90,8 @@ class Evaluator:
         self.max_steps = max_steps
         self.truth = None if dataset.world is None else ground_truth(dataset.world)
         self.observations = _states(dataset, seed)
+        self._memory = Memory(dataset) if memory is None else Memory(memory, as_rows(self.observations))
+        self._unknown = dataset.noisy or self._memory.empty  # the empirical graph knows no state that it meets
         self.tabulated = len(self.observations) <= MAX_TABLE
         self.protocol = self._choose(protocol)
         if episodes is not None and self.protocol != "paper":
@@ -120,6 +138,8 @@ class Evaluator:
             notices.append(f"more than {MAX_TABLE:,} distinct states: not all pairs are evaluated")
         if self._cut_at < self.max_steps:
             notices.append(f"the environment itself ends episodes after {self._cut_at} of {self.max_steps} steps")
+        if self._unknown and not self.dataset.noisy:
+            notices.append("the data contains no state of this world: the empirical graph acts at random")
         if self.truth is not None:
             notices += world_notices(self.truth.world)
         return notices
@@ -146,7 +166,7 @@ class Evaluator:
         """One of `REFERENCES`, ready to be scored."""
         if name not in REFERENCES:
             raise ConfigError(unknown_name("reference", name, list(REFERENCES)))
-        if name == "random" or (name == "empirical-graph" and self.dataset.noisy):  # which knows no state that it meets
+        if name == "random" or (name == "empirical-graph" and self._unknown):
             seed = derived_seed(self.seed, "random actions")
             return Subject(name, RandomPolicy(self.dataset.header.spaces.num_actions, seed))
         reason = self._impossible(name)
@@ -157,8 +177,11 @@ class Evaluator:
             if not self.tabulated:
                 return Subject(name, lazy_oracle(self.truth, self.goals, self.seed))
             steps = oracle_steps(self.truth)
+        elif self.tabulated:
+            steps = self._memory.all_steps()
         else:
-            steps = empirical_steps(self.dataset)
+            fallback = self.reference("random").policy
+            return Subject(name, LazyPolicy(self._memory.steps, self.observations, self.seed, fallback))
         return Subject(name, TablePolicy.greedy(steps, self.observations, self.seed), steps)
 
     def references(self) -> list[Subject]:
@@ -170,8 +193,8 @@ class Evaluator:
         """Why a reference cannot be scored here."""
         if reference == "oracle" and (self.truth is None or self.env is not None):
             return "the oracle needs to know the world that is planned in"
-        if reference == "empirical-graph" and not self.tabulated:
-            return f"the {reference} needs at most {MAX_TABLE:,} distinct states"
+        if reference == "empirical-graph" and not (self._unknown or self._memory.fits):
+            return f"the {reference} needs at most {MAX_TABLE:,} distinct states that are connected"
         return None
 
     # Scores
@@ -213,12 +236,14 @@ class Evaluator:
         others = [other for other in self.references() if other.name != subject.name] if references else []
         planners = tqdm([subject, *others], desc="evaluating", unit=" planners", delay=5, disable=None, leave=False)
         results, *scores = [self.score(planner) for planner in planners]
+        random = next((score.success_rate for score in scores if score.name == "random"), None)
+        about = [*chance_notices(subject.name, results.success_rate, random), *(notices or [])]
         return Evaluation(
             results,
             scores,
             repr(self.dataset),
             self.dataset.content_hash,
-            [*(notices or []), *axiom_notices(subject.name, subject.agent, results), *self.notices],
+            [*about, *axiom_notices(subject.name, subject.agent, results), *self.notices],
             **origin,  # type: ignore[arg-type]
         )
 
@@ -294,17 +319,18 @@ class Evaluator:
         else:
             self.task(start, goal)
 
-    def play(self, policy: Policy, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
-        """One task in the environment, with frames."""
+    def play(self, subject: Subject, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
+        """One task in the environment, with frames and estimates."""
         self.check_play(start, goal)
+        show: dict[str, Any] = {"render": True, "estimate": estimator(subject.agent, subject.steps, self.observations)}
         if self.env is not None:
-            return play(self.env, policy, self.max_steps, render=True, seed=self.seed)
+            return play(self.env, subject.policy, self.max_steps, seed=self.seed, **show)
         state, target = self.task(start, goal)
         assert self.truth is not None
         layout = self.truth.layout
         env = open_env(ENV_ID, layout=layout, max_steps=self.max_steps, render_mode="rgb_array", tile_size=20)
         options = {"start": layout.cells[state], "goal": layout.cells[target]}
-        return play(env, policy, self.max_steps, render=True, options=options)
+        return play(env, subject.policy, self.max_steps, options=options, **show)
 
 
 def _states(dataset: Dataset, seed: int) -> NDArray[np.float32]:

@@ -21,6 +21,16 @@ def world_notices(world: World) -> list[str]:
     return notices
 
 
+def chance_notices(name: str, success: float | None, random: float | None) -> list[str]:
+    """Warn of an agent that reaches fewer goals than random actions."""
+    if success is None or random is None or success >= random:
+        return []
+    return [
+        f"{name} reaches fewer goals than random actions ({success:.3f} against {random:.3f}): a greedy planner with "
+        "wrong distances gets stuck, which a random walk does not"
+    ]
+
+
 def axiom_notices(name: str, agent: Agent | None, results: Results) -> list[str]:
     """Warn of a model that declares to be a quasimetric and is none."""
     if agent is None or not agent.model.guaranteed_quasimetric or agent.learns == "scores":

@@ -13,15 +13,17 @@ import numpy as np
 from qrl.agents.evaluation.curves import learning_curves
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
 from qrl.agents.evaluation.metrics import ERRORS, TASKS
-from qrl.agents.evaluation.pictures import distance_maps, estimates_picture, success_picture
+from qrl.agents.evaluation.pictures import distance_maps
+from qrl.agents.evaluation.plots import estimates_picture, success_picture
 from qrl.agents.evaluation.results import REFERENCES, Results
 from qrl.agents.evaluation.seeds import seed_groups, seed_rows
+from qrl.agents.evaluation.style import Look, group_looks
 from qrl.agents.evaluation.tables import metric_rows, rows_by_distance
 from qrl.agents.evaluation.takeaway import takeaway
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.evaluation.validation_pictures import hindsight_picture, lengths_picture
 from qrl.agents.pages import render
-from qrl.agents.planning.rollouts import save_gif
+from qrl.agents.planning.animation import save_gif
 from qrl.common.files import atomic_write, read_text
 from qrl.envs.card import card
 from qrl.envs.ground_truth import GroundTruth
@@ -64,7 +66,7 @@ def write_report(
             seeds=None
             if len(groups) == len(agents)
             else {"names": [group.name for group in groups], "rows": seed_rows(groups, results)},
-            success=_success(folder, results),
+            success=_success(folder, results, group_looks(groups)),
             curves=_picture(folder / "curves.png", _CURVES)
             if learning_curves(agents, groups, folder / "curves.png")
             else None,
@@ -96,11 +98,11 @@ def _introduction(evaluator: Evaluator, subjects: Sequence[Subject]) -> str:
     )
 
 
-def _success(folder: Path, results: Sequence[Results]) -> Values | None:
+def _success(folder: Path, results: Sequence[Results], looks: Sequence[Look]) -> Values | None:
     if not any(result.success_by_distance for result in results):
         return None
-    success_picture(results, folder / "success.png")
-    return _picture(folder / "success.png", "Success rate by the exact distance from start to goal.")
+    success_picture(results, folder / "success.png", looks)
+    return _picture(folder / "success.png", _SUCCESS)
 
 
 def _run(folder: Path, trained: TrainedAgent, explorer: str | None) -> Values:
@@ -134,7 +136,7 @@ def _planning(
     }
     if not truth.world.has_env:
         return values
-    episode = evaluator.play(subject.policy, goal=goal)
+    episode = evaluator.play(subject, goal=goal)
     save_gif(episode, folder / "task.gif")
     end = "reached the goal" if episode.success else f"failed ({episode.cause})"
     exact = truth.between(np.array([start_state]), np.array([goal_state]))[0]
@@ -183,6 +185,10 @@ def _settings(evaluator: Evaluator, agents: Sequence[TrainedAgent]) -> Values:
     return {"introduction": introduction, "files": files}
 
 
+_SUCCESS = (
+    "Success rate by the exact distance from start to goal. Bars are 95 % Wilson intervals of the agents' rates, given "
+    "the number of tasks. Runs that differ only by seed share a colour."
+)
 _CURVES = (
     "What each run scored while it was trained: its loss; where exact distances are known, its planning and its "
     "distances; where trajectories are held out, its validation. Runs that differ only by seed share a colour."
@@ -203,7 +209,8 @@ _HINDSIGHT = (
 _MAP = (
     "Left: learned steps from every cell to the goal (star), with the greedy action of each cell. White arrows lead to "
     "the goal, red ones never do; thick arrows form a loop, a cross is a move into a wall or against a door. Middle: "
-    "exact steps. Right: their difference. Distances jump at one-way doors."
+    "exact steps. Right: their difference. The arrow of a colour scale stands for values "
+    "beyond it. Distances jump at one-way doors."
 )
 _ESTIMATES = (
     "Learned against exact steps for every state, action and goal: a perfect model lies on the black line. Left: pairs "

@@ -8,12 +8,14 @@ from typing import Any
 
 from qrl.agents.errors import RunError
 from qrl.agents.evaluation.evaluator import Evaluator, Subject
-from qrl.agents.evaluation.results import REFERENCES, Evaluation, Results
+from qrl.agents.evaluation.results import REFERENCES, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.validation import Validation, Validator
 from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.rollouts import Env
 from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.common.errors import ConfigError
+from qrl.envs.collector import collect_elsewhere
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 
@@ -26,6 +28,7 @@ class TrainedAgent:
     dataset: Dataset
     notices: list[str]
     path: Path | None = None  # of the checkpoint, where it is not the run's last
+    elsewhere: bool = False  # whether it is evaluated in another world than that of its data
 
     @classmethod
     def open(
@@ -34,8 +37,13 @@ class TrainedAgent:
         checkpoint: str | Path | None = None,
         dataset: str | Path | Dataset | None = None,
         seed: int = 0,
+        world: Sequence[str] = (),
     ) -> "TrainedAgent":
-        """`checkpoint`: one that the run kept, not its last; `dataset`: data to evaluate on, not the run's own."""
+        """The agent of a run.
+
+        checkpoint: one that the run kept, not its last. dataset: data to evaluate on, not the run's own.
+        world: parameters KEY=VALUE of another world to evaluate in, such as the held-out part of the run's.
+        """
         run = Run.open(run.path if isinstance(run, Run) else run, "train-agent")
         agent, metadata = run.load_agent(checkpoint, seed)
         notices = []
@@ -57,10 +65,21 @@ class TrainedAgent:
                     "evaluate-planning --dataset takes it as it is now"
                 )
             notices.append(f"{run.path} was trained on other data than {dataset}")
-        trained = cls(run, agent, metadata, data, notices, None if checkpoint is None else Path(checkpoint))
+        if world:
+            data = collect_elsewhere(data, world)
+            notices.append(f"{run.path} was trained in another world than the one with {', '.join(world)}")
+        path = None if checkpoint is None else Path(checkpoint)
+        trained = cls(run, agent, metadata, data, notices, path, elsewhere=bool(world))
         if data.world is None and trained.held_out is None:
             notices.append(f"{run.path} holds out no trajectories of its data: nothing is validated")
         return trained
+
+    def evaluator(
+        self, protocol: ProtocolName | None = None, episodes: int | None = None, seed: int = 0, env: Env | None = None
+    ) -> Evaluator:
+        """Of its dataset; in another world than that of its data, the empirical graph is still that of its data."""
+        memory = self.run.dataset if self.elsewhere else None
+        return Evaluator(self.dataset, protocol, episodes, seed, env, memory=memory)
 
     @property
     def name(self) -> str:
@@ -103,16 +122,16 @@ class TrainedAgent:
         return evaluator.evaluate(subject, references=references, notices=self.notices, **self.origin)
 
     def log(self, results: Results) -> None:
-        """Write the values into the run's TensorBoard, at the checkpoint's step."""
-        from qrl.agents.runs.events import EventFile
+        """Show the results in the run's trackers, at the checkpoint's step."""
+        from qrl.agents.evaluation.tables import results_text
 
+        title, text = f"evaluation/{results.protocol or 'validation'}", f"```\n{results_text([results])}\n```"
         try:
-            with EventFile(self.run.tensorboard) as events:
-                group = "validation" if results.protocol is None else f"planning-{results.protocol}"
-                tags = {f"{group}/{key}": value for key, value in results.scalars().items()}
-                events.add(tags, self.checkpoint.step)
+            with self.run.trackers() as trackers:
+                for tracker in trackers:
+                    tracker.report(title, text, results.scalars(), self.checkpoint.step)
         except OSError as error:
-            raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error
+            raise RunError(f"{error.filename or self.run.path} cannot be written: {error.strerror or error}") from error
 
 
 def open_agents(runs: Sequence[str | Path], seed: int = 0) -> list[TrainedAgent]:

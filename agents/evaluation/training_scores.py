@@ -39,6 +39,18 @@ def score_planning(
     return {name: value for name, value in scores.items() if value is not None}
 
 
+def random_success(dataset: Dataset, seed: int) -> float | None:
+    """The success rate of random actions in what `score_planning` plans, to compare with; None without a world."""
+    if dataset.world is None:
+        return None
+    truth = ground_truth(dataset.world)
+    policy = RandomPolicy(truth.world.num_actions, derived_seed(seed, "random actions"))
+    if truth.tabulated:
+        return float(follow(policy, truth, *truth.all_tasks()).success.mean())
+    starts, goals = truth.sample_tasks(np.random.default_rng(derived_seed(seed, "tasks")), SAMPLED_TASKS)
+    return float(policy.walk(truth, starts, goals).success.mean())
+
+
 def _all_tasks(
     model: QModel, observations: Tensor, dataset: Dataset, truth: GroundTruth, seed: int, learns: Learns
 ) -> Measurements:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.hindsight import Hindsight
-from qrl.envs.pictures import save_figure
+from qrl.common.figures import clipping, save_figure, tidy
 
 _BINS = 40
 _LEARNED, _HELD_OUT = "#d95f02", "#7570b3"
@@ -17,7 +17,9 @@ _LEARNED, _HELD_OUT = "#d95f02", "#7570b3"
 def hindsight_picture(hindsight: Hindsight, name: str, path: str | Path) -> None:
     """Learned distance against the steps that a held-out trajectory took from x_i to x_j."""
     steps, longest = hindsight.steps, int(hindsight.steps.max())
-    distance = np.clip(hindsight.distance, 0, 1.25 * longest)  # beyond the picture: drawn on its edge
+    highest = 1.25 * longest
+    distance = np.clip(hindsight.distance, 0, highest)  # beyond the picture: drawn on its edge
+    note = clipping(hindsight.distance, 0, highest, "pairs").note
     figure = Figure(figsize=(7.6, 5.2), layout="constrained")
     ax = figure.subplots()
     edges = np.unique(np.linspace(1, longest + 1, _BINS + 1).astype(int)) - 0.5
@@ -37,7 +39,9 @@ def hindsight_picture(hindsight: Hindsight, name: str, path: str | Path) -> None
     ax.set_xlabel("steps that the trajectory took, j - i")
     ax.set_ylabel("learned distance d(x_i, x_j)")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    ax.set_title(f"{name}: {hindsight.consistent.mean():.1%} of pairs are on or below the line")
+    title = f"{name}: {hindsight.consistent.mean():.1%} of pairs are on or below the line"
+    ax.set_title(f"{title}\n{note}" if note else title)
+    tidy(ax)
     save_figure(figure, path)
 
 
@@ -51,4 +55,5 @@ def lengths_picture(lengths: NDArray[np.int64], held_out: NDArray[np.int64], pat
     ax.set_xlabel("steps of a trajectory")
     ax.set_ylabel("trajectories")
     ax.legend()
+    tidy(ax)
     save_figure(figure, path)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from qrl.agents.learners.sampler import Sampler
 from qrl.agents.learners.settings import GoalSettings
+from qrl.agents.planning.empirical_graph import EmpiricalGraph
 from qrl.envs.dataset import Dataset
 
 Ids = NDArray[np.int64]
@@ -49,11 +50,14 @@ class GoalSampler(Sampler):
         # The action taken at each step; -1 at the end of a trajectory.
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions
-        self._balanced_rng = self.generator("balanced") if settings.balanced > 0 else None
+        # Where no state repeats, all transitions are distinct, and random goals alone would be left of balanced ones.
+        self.balanced = settings.balanced if len(dataset.observations) < len(dataset.states) else 0
+        self._balanced_rng = self.generator("balanced") if self.balanced > 0 else None
+        self._component = EmpiricalGraph(dataset).components if settings.connected else None
 
     def sample(self, size: int) -> Batch:
         """`size` transitions with replacement, each with a goal; the balanced fraction comes last."""
-        balanced = round(size * self.settings.balanced)
+        balanced = round(size * self.balanced)
         drawn = self._sample(size - balanced)
         if balanced:
             drawn = [np.concatenate(pair) for pair in zip(drawn, self._sample_balanced(balanced), strict=True)]
@@ -84,6 +88,8 @@ class GoalSampler(Sampler):
         assert self._balanced_rng is not None
         rng, (states, actions, next_states) = self._balanced_rng, self.distinct
         chosen, random = rng.integers(len(states), size=(2, size))
+        if self._component is not None:
+            random = self._distinct_groups.draw(self._component[states[chosen]], rng)
         kind, any_action = rng.random(size), rng.integers(self.num_actions, size=size)
         near = kind < self.settings.current + NEAR
         current = kind < self.settings.current
@@ -106,6 +112,16 @@ class GoalSampler(Sampler):
             [self.states[steps], self.actions[steps], self.states[steps + 1]], axis=1
         )
         return states, actions, next_states
+
+    @cached_property
+    def _step_groups(self) -> "_Groups":
+        assert self._component is not None
+        return _Groups(self._component[self.states])
+
+    @cached_property
+    def _distinct_groups(self) -> "_Groups":
+        assert self._component is not None
+        return _Groups(self._component[self.distinct[0]])
 
     def sample_constraints(self, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Distinct transitions, drawn uniformly: their ids, states, actions and next states, and random actions there.
@@ -144,7 +160,10 @@ class GoalSampler(Sampler):
             offsets = 1 + (self.rng.random(size) * remaining).astype(np.int64)
         else:
             offsets = np.minimum(self.rng.geometric(1 - self.settings.geometric_discount, size), remaining)
-        random = self.rng.integers(len(self.states), size=size)
+        if self._component is None:
+            random = self.rng.integers(len(self.states), size=size)
+        else:
+            random = self._step_groups.draw(self._component[self.states[steps]], self.rng)
         same_trajectory = np.where(kind < self.settings.current, steps, steps + offsets)
         return np.where(kind < self.settings.current + self.settings.future, same_trajectory, random)
 
@@ -152,3 +171,17 @@ class GoalSampler(Sampler):
         """The actions taken at `steps`; a uniformly random one where a trajectory ends."""
         actions = self.actions[steps]
         return np.where(actions < 0, self.rng.integers(self.num_actions, size=len(steps)), actions)
+
+
+class _Groups:
+    """Items (n,) with a label each, to draw from those of one label."""
+
+    def __init__(self, labels: Ids) -> None:
+        self._members = np.argsort(labels, kind="stable")
+        self._counts = np.bincount(labels)
+        self._first = np.cumsum(self._counts) - self._counts
+
+    def draw(self, labels: Ids, rng: np.random.Generator) -> Ids:
+        """For each label one of its items, uniformly."""
+        drawn: Ids = self._members[self._first[labels] + rng.integers(self._counts[labels])]
+        return drawn

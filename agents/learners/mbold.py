@@ -30,7 +30,7 @@ from qrl.agents.learners.base import (
     make_target,
     triangle_regularizer,
 )
-from qrl.agents.learners.bounds import Bound, graph_fits, make_bound
+from qrl.agents.learners.bounds import Bound, along_trajectory, make_bound, stochastic
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.registry import register_learner
 from qrl.agents.learners.settings import MboldSettings
@@ -117,6 +117,15 @@ def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettin
     return F.smooth_l1_loss(distance, target)
 
 
+def _bound_notices(settings: MboldSettings, dataset: Dataset, bound: Bound | None) -> list[str]:
+    """What becomes of a bound that the data does not allow."""
+    if settings.bound == "auto" and (chance := stochastic(dataset)) is not None:
+        return [f"learner.bound=auto bounds no targets: {chance}"]
+    if settings.bound in ("auto", "graph") and bound is along_trajectory:
+        return ["learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"]
+    return []
+
+
 @register_learner("mbold", MboldSettings)
 class MboldLearner(Learner):
     """A model with a Polyak-averaged target network."""
@@ -130,8 +139,8 @@ class MboldLearner(Learner):
         super().__init__(model, observations, dataset, settings, seed)
         self.target = make_target(model)
         self._average = PolyakAverage(self.target, model, settings.polyak)
-        self.bound = None if settings.bound == "none" else make_bound(settings.bound, dataset)
-        self._falls_back = settings.bound == "graph" and not graph_fits(dataset)
+        self.bound = make_bound(settings.bound, dataset)
+        self._notices = _bound_notices(settings, dataset, self.bound)
 
     @property
     def reports(self) -> tuple[str, ...]:
@@ -140,8 +149,7 @@ class MboldLearner(Learner):
         return (*(f"loss_{name}" for name in terms), *DISCOUNT_REPORTS)
 
     def notices(self) -> list[str]:
-        fallback = "learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"
-        return [fallback] if self._falls_back else []
+        return self._notices
 
     def loss(self) -> Loss:
         settings, device = self.settings, self.observations.device

@@ -1,7 +1,7 @@
 """Settings of the learners. Nothing here imports torch, so that --help answers at once."""
 
 import math
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -26,7 +26,12 @@ class GoalSettings(Settings):
         ge=0,
         le=1,
         description="fraction of the batch drawn uniformly from the distinct transitions, with random goals drawn "
-        "uniformly from the distinct pairs, however often the data repeats them",
+        "uniformly from the distinct pairs, however often the data repeats them; none where no state repeats",
+    )
+    connected: bool = Field(
+        False,
+        description="draw random goals only from states that the transitions of the data connect with the state, in "
+        "either direction; else, in data of several separate mazes, most random goals are unreachable",
     )
 
     @model_validator(mode="after")
@@ -43,6 +48,14 @@ BatchSize = Annotated[int, Field(ge=2, le=10**6, description="transitions or pai
 Epochs = Annotated[float, Field(gt=0, le=10**6, description="passes over the data, each of size / batch_size steps")]
 MinSteps = Annotated[int, Field(ge=1, description="minimum number of training steps, however small the data")]
 LearningRate = Annotated[float, Field(gt=0, description="Adam's learning rate, decayed to 0 by a cosine")]
+Fourier = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=4096,
+        description="random frequencies of single features whose sines and cosines are added to the observations",
+    ),
+]
 Triangle = Annotated[
     float, Field(ge=0, description="weight of the triangle regularizer (the paper tries 0.3, 1 and 3)")
 ]
@@ -61,20 +74,19 @@ class LearnerSettings(Settings):
     DATA: ClassVar[Literal["trajectories", "graph"]] = "trajectories"  # what it learns from
     LEARNS: ClassVar[Learns] = "distances"
     CERTAIN: ClassVar[bool] = False  # takes what happened once for certain: made for deterministic worlds
+    ONCE: ClassVar[dict[str, Any]] = {}  # what release 0.1 did instead of today's defaults, where it had no key for it
 
     name: Name = "mbold"
     discount: Discount = 0.95
     batch_size: BatchSize = 1024
-    epochs: Epochs = 100
+    epochs: Epochs = 1
     min_steps: MinSteps = 8000
     lr: LearningRate = 1e-3
     standardize: bool = Field(
         True, description="scale observations to mean 0 and standard deviation 1 over the distinct states"
     )
-    fourier: int = Field(
-        0, ge=0, le=4096, description="random frequencies whose sines and cosines are added to the observations"
-    )
-    fourier_scale: float = Field(3, gt=0, description="standard deviation of these frequencies")
+    fourier: Fourier = 0
+    fourier_scale: float = Field(8, gt=0, description="standard deviation of these frequencies")
 
     @model_validator(mode="after")
     def _representable(self) -> Self:
@@ -96,22 +108,28 @@ class LearnerSettings(Settings):
 
 
 class MboldSettings(LearnerSettings):
+    """The defaults plan best within minutes (docs/training.md); the paper's are in configs/train/paper.yaml."""
+
+    ONCE: ClassVar[dict[str, Any]] = {"fourier": 0, "goals": {"balanced": 0}, "loss": "mse", "bound": "none"}
+
     name: Name = "mbold"
+    lr: LearningRate = 3e-3
+    fourier: Fourier = 64
     triangle: Triangle = 0
     triangle_triplets: Triplets = 341
     polyak: Polyak = 0.9
     conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
-    goals: Goals = GoalSettings()
+    goals: Goals = GoalSettings(balanced=0.5)
     loss: Literal["mse", "huber"] = Field(
-        "mse", description="mse: mean squared error of D, as in the paper; huber: Huber loss of the distance d"
+        "huber", description="mse: mean squared error of D, as in the paper; huber: Huber loss of the distance d"
     )
     max_distance: float = Field(
         100, gt=0, description="distance beyond which the Huber loss sees no difference, as for unreachable goals"
     )
-    bound: Literal["none", "trajectory", "graph"] = Field(
-        "none",
+    bound: Literal["auto", "none", "trajectory", "graph"] = Field(
+        "auto",
         description="bound targets by paths in the data, if it is deterministic: the rest of the same trajectory, or "
-        "shortest paths over all transitions",
+        "shortest paths over all transitions; auto: what the data allows",
     )
 
 

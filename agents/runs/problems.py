@@ -4,6 +4,7 @@ Everything else about a run is the same for both. Nothing here imports torch at 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -85,6 +86,10 @@ class Problem(ABC):
         """What a user may want to know about the data before training."""
         return []
 
+    def remarks(self, name: str, scores: Mapping[str, float], dataset: Any, seed: int) -> list[str]:
+        """What a user should know about the last scores of a model."""
+        return []
+
 
 class OfflineRL(Problem):
     """train-agent: trajectories of a world."""
@@ -148,6 +153,13 @@ class OfflineRL(Problem):
             for name in super().scored(settings, dataset)
             if (settings.validation if known[name].of_held_out else dataset.world is not None)
         ]
+
+    def remarks(self, name: str, scores: Mapping[str, float], dataset: Dataset, seed: int) -> list[str]:
+        from qrl.agents.evaluation.notices import chance_notices
+        from qrl.agents.evaluation.training_scores import random_success
+
+        success = scores.get("success_rate")
+        return [] if success is None else chance_notices(name, success, random_success(dataset, seed))
 
     def notices(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
         notices = []

@@ -9,14 +9,17 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create_model, field_validator
 
 from qrl.agents.errors import CheckpointError
-from qrl.agents.learners.registry import find_settings, owners
+from qrl.agents.learners.registry import builtin_learners, find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
-from qrl.common.errors import ConfigError
-from qrl.common.settings import PathText, Settings
-from qrl.common.text import shown
+from qrl.agents.runs.trackers import TrackerNames
+from qrl.common.errors import ConfigError, UserError
+from qrl.common.settings import PathText, Settings, merge
+from qrl.common.text import listed, shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
+from qrl.registry import builtin_names
 
+REPLACEABLE = ("dataset", "checkpoint_keep", "logger")  # keys that a resume may change
 EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
 VALIDATION, MIN_TRAJECTORIES = 0.1, 10  # held out of an unknown world, if it has enough trajectories
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
@@ -34,6 +37,10 @@ class ModelSettings(Settings):
         description="dimension of a pair's latent, or of the last hidden layer of an unconstrained network",
     )
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
+
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        return builtin_names() if key == "name" else super().names(key)
 
 
 class RunSettings(Settings):
@@ -53,6 +60,10 @@ class RunSettings(Settings):
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
     checkpoint_keep: int | None = Field(
         None, ge=1, description="keep every k-th checkpoint in checkpoints/; by default only the last one"
+    )
+    logger: TrackerNames = Field(
+        ("tensorboard",),
+        description="trackers beside metrics.csv, separated by commas: tensorboard, wandb, trackio; empty for none",
     )
     learner: SerializeAsAny[LearnerSettings]
 
@@ -88,6 +99,18 @@ class RunSettings(Settings):
         return _with_learner(cls, cls._learner_type(learner if isinstance(learner, Mapping) else {}))
 
     @classmethod
+    def of_saved(cls, saved: Mapping[str, Any], source: str, error: type[UserError] = ConfigError) -> Self:
+        """The settings of a run in a file; keys that its release did not have, have the values of what it did."""
+        learner = saved.get("learner")
+        if isinstance(learner, Mapping):
+            saved = {**saved, "learner": merge(cls._learner_type(learner).ONCE, learner)}
+        return cls.from_values(saved, source, error)
+
+    @classmethod
+    def suggestions(cls, key: str) -> list[str]:
+        return builtin_learners(cls._default_learner().DATA) if key == "learner.name" else super().suggestions(key)
+
+    @classmethod
     def explain_unknown(cls, key: str) -> str | None:
         group, name, *_ = *key.split("."), ""
         default = cls._default_learner()
@@ -117,18 +140,37 @@ class RunSettings(Settings):
 
         The folder may be moved, the data is identified by its hash, and training may be extended.
         """
-        free = {"run", "dataset", "checkpoint_keep", *DATA_GROUPS}
+        free = {"run", *REPLACEABLE, *DATA_GROUPS}
         return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
 
+    def changed(self, changes: Mapping[str, Any], run: Path) -> Self:
+        """The settings with those changes that `run` may undergo."""
+        values = dict(changes)
+        update: dict[str, Any] = {key: values.pop(key) for key in REPLACEABLE if key in values}
+        learner = dict(values.pop("learner", {}))
+        longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
+        values["learner"] = learner
+        refused = differences(self.model_dump(), values)
+        shorter = {key: value for key, value in longer.items() if value < getattr(self.learner, key)}
+        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
+        if refused:
+            raise ConfigError(
+                f"--resume {run} cannot change settings: {listed(refused)}; leave them out, or start a new run"
+            )
+        if update.get("dataset") is not None:
+            update["dataset"] = str(Path(update["dataset"]).absolute())
+        return self.model_copy(update=update | {"learner": self.learner.model_copy(update=longer)})
+
     def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
-        """What differs from the `fixed` settings of a checkpoint; keys that its release did not have, had defaults."""
-        return differences(type(self).from_values(saved, source, CheckpointError).fixed, self.fixed)
+        """What differs from the `fixed` settings of a checkpoint."""
+        return differences(type(self).of_saved(saved, source, CheckpointError).fixed, self.fixed)
 
 
 class TrainSettings(RunSettings):
     CONFIGS = "train"
     NAMED = ("collector.world",)
 
+    model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=256, latent_size=64), description="the Q-model")
     collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
     validation: float | None = Field(
         None,

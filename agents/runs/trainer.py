@@ -153,7 +153,7 @@ class Trainer:
 def _fit_scaling(settings: RunSettings, observations: torch.Tensor) -> Scaling:
     learner, seed = settings.learner, derived_seed(settings.seed, "frequencies")
     scaling = Scaling.fit(observations, learner.standardize)
-    return scaling.with_fourier(learner.fourier, learner.fourier_scale, seed)
+    return scaling.with_fourier(observations, learner.fourier, learner.fourier_scale, seed)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -51,14 +51,16 @@ def is_file(path: Path | Traversable) -> bool:
         return False
 
 
+FIGURE_FORMATS = (".png", ".pdf", ".svg")
 _LEFTOVER = ".tmp"  # ends the names of temporary files
 
 
-def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
-    """Refuse an output that could not be written at the end, before any work is done."""
+def check_output(path: str | Path, suffix: str | tuple[str, ...], force: bool = False) -> Path:
+    """Refuse an output that could not be written at the end, before any work is done; `suffix`: one, or several."""
     path = check_path(path)
-    if path.suffix != suffix:
-        raise FileError(f"{path}: the name of the output must end in {suffix}")
+    suffixes = (suffix,) if isinstance(suffix, str) else suffix
+    if path.suffix not in suffixes:
+        raise FileError(f"{path}: the name of the output must end in {' or '.join(suffixes)}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:
@@ -144,3 +146,10 @@ def read_csv(path: str | Path, max_bytes: int = 2**28) -> Table:
     except csv.Error as error:
         raise FileError(f"{path} is damaged near line {reader.line_num + 1}: {error}") from None
     return Table(list(reader.fieldnames or []), rows, lines)
+
+
+def write_csv(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows, the first of which names the columns."""
+    csv.writer(text := io.StringIO(), lineterminator="\n").writerows(rows)
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())

@@ -12,8 +12,9 @@ class Head(nn.Module):
     coordinate gives NaN, never a plausible number; an infinite one gives infinity, NaN or, where components are bounded
     (PQE, angles), the bound.
 
-    A subclass implements `components` and sets `guaranteed_quasimetric`: whether d >= 0, d(u, u) = 0 and the triangle
-    inequality hold for all parameters. Its `transform` (per component) and `reduction` (to a scalar) are modules.
+    A subclass implements `components`, on latents that its `embed` has seen, and sets `guaranteed_quasimetric`: whether
+    d >= 0, d(u, u) = 0 and the triangle inequality hold for all parameters. Its `transform` (per component) and
+    `reduction` (to a scalar) are modules.
     """
 
     guaranteed_quasimetric: bool
@@ -24,14 +25,23 @@ class Head(nn.Module):
         self.transform: nn.Module = nn.Identity()
         self.reduction: nn.Module = nn.Identity()
 
+    def embed(self, latents: Tensor) -> Tensor:
+        """What depends on one latent alone, computed once however many pairs it is in; by default the latent."""
+        return latents
+
     def components(self, u: Tensor, v: Tensor) -> Tensor:
-        """The (..., k) components q_i(u, v) before transform and reduction."""
+        """The (..., k) components q_i of two embedded latents before transform and reduction."""
         raise NotImplementedError  # pragma: no cover
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        self._check(u, v)
+    def between(self, u: Tensor, v: Tensor) -> Tensor:
+        """The distance between two embedded latents."""
         distance: Tensor = self.reduction(self.transform(self.components(u, v)))
         return distance
+
+    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        """The distance (...) from u to v; a shape that does not fit raises a ShapeError."""
+        self._check(u, v)
+        return self.between(self.embed(u), self.embed(v))
 
     def extra_repr(self) -> str:
         return f"input_size={self.input_size}"

@@ -23,7 +23,7 @@ def angle(u: Tensor, v: Tensor) -> Tensor:
 
 
 class _Metric(Head):
-    """One component, the distance itself: `forward` skips transform and sum, which would take much of the time."""
+    """One component, the distance itself: `between` skips transform and sum, which would take much of the time."""
 
     guaranteed_quasimetric = True
 
@@ -38,8 +38,7 @@ class _Metric(Head):
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         return self.distance(u, v).unsqueeze(-1)
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        self._check(u, v)
+    def between(self, u: Tensor, v: Tensor) -> Tensor:
         return self.distance(u, v)
 
 

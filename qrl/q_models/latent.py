@@ -32,16 +32,14 @@ class LatentQModel(QModel):
         self.guaranteed_quasimetric = head.guaranteed_quasimetric
 
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
-        """(rows, actions, latent_size)"""
-        latents: Tensor = self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
-        return latents
+        """(rows, actions, size of an embedded latent)"""
+        return self.head.embed(self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1)))
 
     def distance_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
     ) -> Tensor:
         u, v = take(rows, states, actions), take(rows, goals, goal_actions)
-        distance: Tensor = self.head(u, v if actions is not None else v.unsqueeze(1))
-        return distance
+        return self.head.between(u, v if actions is not None else v.unsqueeze(1))
 
     def discounted_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
@@ -49,5 +47,4 @@ class LatentQModel(QModel):
         return self._discount(self.distance_at(rows, states, actions, goals, goal_actions))
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        distance: Tensor = self.head(*pair_up(state, action, goal, goal_action))
-        return distance
+        return self.head.between(*pair_up(state, action, goal, goal_action))

@@ -56,7 +56,7 @@ def test_a_file_of_data_and_nested_settings(tmp_path: Path) -> None:
     run = qrl.train(tmp_path / "d.npz", out=tmp_path / "run", settings=settings)
     assert run.settings.dataset == str(tmp_path / "d.npz")
     assert not (run.path / "dataset.npz").exists()
-    assert run.settings.model.name == "iqe-maxmean"
+    assert run.settings.model.name == "mrn-fixed"
     again = qrl.train(tmp_path / "d.npz", out=tmp_path / "warm", settings=settings, init=run.path)
     assert again.complete.exists()
     with pytest.raises(ValueError, match="holds a training run"):

@@ -18,7 +18,8 @@ from tests.agents.worlds import small_settings
 @pytest.fixture
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     ground_truth_module._cached.cache_clear()  # of what other tests have tabulated
-    for module in ("envs.ground_truth", "agents.evaluation.evaluator", "agents.evaluation.training_scores"):
+    modules = "envs.ground_truth", "agents.evaluation.evaluator", "agents.evaluation.training_scores"
+    for module in (*modules, "agents.planning.empirical_graph"):
         monkeypatch.setattr(f"qrl.{module}.MAX_TABLE", 3)
 
     def distances(self: GroundTruth) -> None:

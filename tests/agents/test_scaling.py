@@ -29,16 +29,29 @@ def test_fourier_features_by_hand() -> None:
 
 
 def test_frequencies_depend_on_the_seed_alone_and_are_saved() -> None:
-    plain = Scaling.fit(torch.randn(50, 3), standardize=True)
-    assert plain.with_fourier(0, 1, 0) is plain
+    rows = torch.randn(50, 3)
+    plain = Scaling.fit(rows, standardize=True)
+    assert plain.with_fourier(rows, 0, 1, 0) is plain
     assert plain.output_dim == 3
-    scaling, again, other = (plain.with_fourier(4000, 2, seed) for seed in (7, 7, 8))
+    scaling, again, other = (plain.with_fourier(rows, 4000, 2, seed) for seed in (7, 7, 8))
     assert scaling.frequencies is not None
     assert again.frequencies is not None
     assert other.frequencies is not None
     assert torch.equal(scaling.frequencies, again.frequencies)
     assert not torch.equal(scaling.frequencies, other.frequencies)
-    assert scaling.frequencies.std().item() == pytest.approx(2, rel=0.02)
-    rows = torch.randn(2, 3)
     assert torch.equal(Scaling.from_tensors(scaling.tensors())(rows), scaling(rows))
-    assert scaling(rows).shape == (2, scaling.output_dim)
+    assert scaling(rows).shape == (50, scaling.output_dim)
+
+
+def test_each_frequency_is_of_one_feature_that_has_more_than_two_values() -> None:
+    switches = torch.tensor([[0.0, 1.0]] * 25 + [[5.0, 1.0]] * 25)
+    rows = torch.cat([torch.randn(50, 1), switches, torch.arange(150.0).view(50, 3)], 1)
+    plain = Scaling.fit(rows, standardize=True)
+    frequencies = plain.with_fourier(rows, 4002, 2, 0).frequencies
+    assert frequencies is not None
+    assert (frequencies != 0).sum(0).tolist() == [1] * 4002
+    counts = (frequencies != 0).sum(1).tolist()
+    assert counts[1:3] == [0, 0]
+    assert sorted(counts) == [0, 0, 1000, 1000, 1001, 1001]
+    assert frequencies.sum(0).std().item() == pytest.approx(2, rel=0.05)
+    assert plain.with_fourier(switches.repeat(1, 3), 8, 2, 0) is plain  # nothing but switches

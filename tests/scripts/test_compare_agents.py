@@ -36,7 +36,7 @@ def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == f"wrote {Path('r/report.html').absolute()}"
     assert Path("r/report.html").stat().st_size > 100_000
     for name in ("iqe", "again"):
-        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
+        assert EventAccumulator(f"{name}/tensorboard").Reload().Tensors("evaluation/exhaustive")
 
 
 def test_the_goal_of_the_pictures(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import qrl
 from qrl.agents.evaluation.axioms import Axioms
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.run import Run
@@ -16,6 +17,7 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from qrl.scripts.evaluate_planning import main as evaluate_planning
+from tests.agents.runs.running import finish
 from tests.agents.worlds import corridor, ring_data, small_settings, without_layout
 
 
@@ -35,15 +37,16 @@ def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert captured.err == ""
     table = captured.out.splitlines()
     assert table[0].split() == ["iqe", "oracle", "random", "empirical-graph"]
-    assert sorted(os.listdir("out")) == ["distance-map.png", "estimates.png", "r.json", "success.png", "task.gif"]
+    pictures = {f"{name}.{kind}" for name in ("distance-map", "estimates", "success") for kind in ("png", "pdf", "svg")}
+    assert set(os.listdir("out")) == {"r.json", "task.gif", *pictures}
     results = json.loads(Path("out/r.json").read_text())
     assert f"{results['success_rate']:.3f}" == table[1].split()[2]
     assert results["references"]["oracle"]["success_rate"] == results["references"]["oracle"]["spl"] == 1
     assert (results["model"], results["step"], results["complete"]) == ("iqe-maxmean", 300, True)
     events = EventAccumulator(str(run / "tensorboard")).Reload()
-    (event,) = events.Scalars("planning-exhaustive/success_rate")
-    assert (event.step, event.value) == (300, pytest.approx(results["success_rate"]))
-    assert "planning-exhaustive/distances.reachable.signed_error" in events.Tags()["scalars"]
+    (event,) = events.Tensors("evaluation/exhaustive")
+    assert event.step == 300
+    assert f"{results['success_rate']:.3f}" in event.tensor_proto.string_val[0].decode()
     # Up to ties, the exhaustive score is the one that training reported at its end.
     assert results["success_rate"] == pytest.approx(
         json.loads((run / "COMPLETE").read_text())["success_rate"], abs=0.01
@@ -150,7 +153,9 @@ def test_pictures_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]
     without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
     assert evaluate_planning([str(run), "--dataset", "mine.npz", "--pictures", "p"]) == 0
     captured = capsys.readouterr()
-    assert sorted(path.name for path in Path("p").iterdir()) == ["hindsight.png", "lengths.png"]
+    assert sorted(path.name for path in Path("p").iterdir()) == [
+        f"{name}.{kind}" for name in ("hindsight", "lengths") for kind in ("pdf", "png", "svg")
+    ]
     assert "wrote p/hindsight.png" in captured.out
     assert "hindsight consistency" in captured.out
     assert f"note: {run} was trained on other data than mine.npz" in captured.err
@@ -209,7 +214,7 @@ def test_a_kept_checkpoint(run: Path) -> None:
     content = json.loads(Path("r.json").read_text())
     assert (content["step"], content["run"]) == (5, "kept")
     events = EventAccumulator("kept/tensorboard").Reload()  # only the last checkpoint is logged
-    assert not any(tag.startswith("planning-") for tag in events.Tags()["scalars"])
+    assert events.Tags()["tensors"] == []
 
 
 def test_a_declared_quasimetric_that_is_none(
@@ -229,7 +234,9 @@ def test_a_declared_quasimetric_that_is_none(
         ([], "name either the folder of a training run or --reference"),
         (["iqe", "--reference", "oracle"], "name either"),
         (["--reference", "oracle"], "name it with --dataset"),
-        (["--reference", "oracle", "--dataset", "d.npz", "--checkpoint", "c"], "leave it out"),
+        (["--reference", "oracle", "--dataset", "d.npz", "--checkpoint", "c"], "leave them out"),
+        (["--reference", "oracle", "--dataset", "d.npz", "--world", "split=test"], "leave them out"),
+        (["iqe", "--world", "split=test"], "--world changes the parameters of a registered world"),
         (["nowhere"], "nowhere is not a training run"),
         (["iqe/tensorboard"], "is not a training run"),
         (["iqe", "--dataset", "nowhere.npz"], "nowhere.npz"),
@@ -288,3 +295,33 @@ def test_outputs_are_overwritten_when_asked(run: Path) -> None:
     Path("r.json").write_text("old")
     assert evaluate_planning([str(run), "--json", "r.json", "--force"]) == 0
     assert "success_rate" in json.loads(Path("r.json").read_text())
+
+
+def test_a_held_out_part_of_the_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of three configurations of two doors, one is learned from: the data knows no state of the others."""
+    monkeypatch.chdir(tmp_path)
+    doors = "######\n#SG>G#\n#SG>G#\n######"
+    world = {"name": "unseen-doors", "layout": doors, "configurations": 1, "held_out": 2}
+    dataset = qrl.collect(world=world, trajectories=20)
+    run = Run.start(small_settings(tmp_path / "run"), dataset=dataset)
+    finish(run)
+    arguments = ["run", "--json", "r.json", "--force"]
+    assert evaluate_planning(arguments) == 0
+    own = json.loads(Path("r.json").read_text())
+    assert own["references"]["empirical-graph"]["success_rate"] == 1
+    assert evaluate_planning([*arguments, "--world", "split=test"]) == 0
+    notes = capsys.readouterr().err
+    assert "was trained in another world than the one with split=test" in notes
+    assert "the data contains no state of this world: the empirical graph acts at random" in notes
+    held_out = json.loads(Path("r.json").read_text())
+    assert held_out["tasks"] == 2 * own["tasks"]
+    assert held_out["references"]["oracle"]["success_rate"] == 1
+    references = held_out["references"]
+    assert references["empirical-graph"]["success_rate"] == references["random"]["success_rate"]
+    assert qrl.evaluate(run, world={"split": "test"}).success_rate == held_out["success_rate"]
+    # Two configurations, of which the data knows one.
+    assert evaluate_planning([*arguments, "--world", "configurations=2", "--world", "held_out=1"]) == 0
+    known = json.loads(Path("r.json").read_text())["references"]["empirical-graph"]["success_rate"]
+    assert 0.5 <= known < 1

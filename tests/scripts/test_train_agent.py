@@ -50,12 +50,22 @@ def test_every_model_trains(name: str, capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
+def test_a_result_below_random_actions_is_said_to_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train_agent([*SMALL, "learner.min_steps=2", "run=bad"]) == 0
+    assert "note: mrn-fixed reaches fewer goals than random actions" in capsys.readouterr().err
+    monkeypatch.setattr("qrl.agents.evaluation.training_scores.random_success", lambda dataset, seed: 0.0)
+    assert train_agent([*SMALL, "learner.min_steps=2", "run=good"]) == 0
+    assert "random actions" not in capsys.readouterr().err
+
+
 def test_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["collector.layout=corridor", "collector.trajectories=9", "model.params.hidden_sizes=[8]", "compile=off"]
     assert train_agent(["--dry-run", "model.name=mrn-fixed", *small]) == 0
     out = capsys.readouterr().out
     assert "run: runs/corridor__mrn-fixed__seed0" in out
-    assert "of which in the head 98,816" in out
+    assert "of which in the head 49,664" in out
     assert "steps       8,000" in out
     assert "minutes" in out
     assert "fewer than a batch of 1024" in out

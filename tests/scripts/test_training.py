@@ -22,10 +22,14 @@ class ToyRun:
 
     path = Path("runs/toy")
     dataset = None
-    problem = SimpleNamespace(command="train-agent", scored=lambda dataset: ["success_rate", "absolute_error"])
+    problem = SimpleNamespace(
+        command="train-agent",
+        scored=lambda dataset: ["success_rate", "absolute_error"],
+        remarks=lambda name, scores, dataset, seed: [f"{name} has {scores['success_rate']}, {seed}"],
+    )
 
     def __init__(self, compile_: str = "off", interrupt_at: int | None = None) -> None:
-        self.settings = SimpleNamespace(model=SimpleNamespace(name="toy"), compile=compile_)
+        self.settings = SimpleNamespace(model=SimpleNamespace(name="toy"), compile=compile_, seed=5)
         self.learner = SimpleNamespace(name="mbold", steps_done=2, num_steps=4)
         self.trainer = SimpleNamespace(learner=self.learner)
         self._interrupt_at = interrupt_at
@@ -50,11 +54,12 @@ def test_plain_lines_go_to_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
         "training toy by mbold in runs/toy, steps 2 to 4",
-        "complete: runs/toy, loss 0.25, success_rate 0.5",
+        "complete: runs/toy, loss 0.25, success_rate 0.5 (0 s)",
     ]
     assert captured.err.splitlines() == [
         "3 of 4 steps, loss 0.3333; about 0.0 minutes left",
         "4 of 4 steps, loss 0.25, success_rate 0.5; about 0.0 minutes left",
+        "note: toy has 0.5, 5",
     ]
 
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from qrl import QModelSpec
-from qrl.agents.evaluation.training_scores import score_planning
-from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, TablePolicy
+from qrl.agents.evaluation.training_scores import random_success, score_planning
+from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, RandomPolicy, TablePolicy
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import load_layout
@@ -44,8 +44,20 @@ def test_training_walks_only_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walks == [len(ground_truth(load_layout("traps")).all_tasks()[0])]
 
 
+def test_random_actions_in_small_and_large_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = corridor(3, "traps")
+    truth = ground_truth(load_layout("traps"))
+    starts, goals = truth.all_tasks()
+    walks = [RandomPolicy(4, seed).walk(truth, starts, goals).success.mean() for seed in range(20)]
+    success = random_success(dataset, seed=0)
+    assert success == pytest.approx(np.mean(walks), abs=4 * float(np.std(walks)))
+    monkeypatch.setattr(GroundTruth, "tabulated", False)
+    assert random_success(dataset, seed=0) == pytest.approx(np.mean(walks), abs=0.2)  # of 100 tasks
+
+
 def test_data_without_a_layout_has_no_scores() -> None:
     dataset = without_layout(corridor(3))
+    assert random_success(dataset, seed=0) is None
     assert score_planning(Shifted(QModelSpec(18, 4, 0.95)), torch.empty(0), dataset, seed=0) == {}
 
 

@@ -63,6 +63,31 @@ def test_random_goals_are_uniform_over_all_states_of_the_data() -> None:
     assert frequencies(batch.goals, 7) == pytest.approx([1 / 7] * 7, abs=0.02)
 
 
+@pytest.mark.parametrize("balanced", [0, 1])
+def test_connected_random_goals_come_from_the_states_that_the_data_connects(balanced: float) -> None:
+    # The line 0 1 2 twice, each step of it with the same action, and 5 6 apart.
+    rows = np.array([[0.0], [1], [2], [0], [1], [2], [5], [6]])
+    dataset = Dataset.from_arrays(rows, [0, 1, 0, 1, 2], [2, 2, 1], num_actions=3)
+    settings = GoalSettings(current=0, future=0, random=1, balanced=balanced, connected=True)
+    batch = GoalSampler(dataset, settings, seed=0).sample(20_000)
+    first = batch.states < 3
+    assert ((batch.goals < 3) == first).all()
+    # All steps of the data, or its distinct pairs, which have the states 0 and 1; a few balanced goals are near ones.
+    expected = [0.5, 0.5, 0] if balanced else [1 / 3] * 3
+    drawn = batch.goals[first & ((batch.hindsight != 1) if balanced else True)]
+    assert frequencies(drawn, 3) == pytest.approx(expected, abs=0.02)
+
+
+def test_connected_goals_are_drawn_against_the_direction_of_transitions_too() -> None:
+    # 0 -> 1 and 2 -> 1: no path leads from 0 to 2, but 1 connects them; 3 -> 4 is apart.
+    rows = np.array([[0.0], [1], [2], [1], [3], [4]])
+    dataset = Dataset.from_arrays(rows, [0, 0, 0], [1, 1, 1], num_actions=1)
+    settings = GoalSettings(current=0, future=0, random=1, connected=True)
+    batch = GoalSampler(dataset, settings, seed=0).sample(1000)
+    goals = {state: set(batch.goals[batch.states == state].tolist()) for state in (0, 2, 3)}
+    assert goals == {0: {0, 1, 2}, 2: {0, 1, 2}, 3: {3, 4}}
+
+
 def test_kinds_of_goals_are_mixed_by_their_probabilities() -> None:
     batch = sample(current=0.2, future=0.3, random=0.5)
     first = batch.states == 0
@@ -144,10 +169,17 @@ def test_the_balanced_share_comes_last_and_changes_no_other_draw() -> None:
     assert torch.equal(plain.sample_pairs(20)[0], half.sample_pairs(20)[0])
 
 
+def test_nothing_is_balanced_where_no_state_repeats() -> None:
+    once = Dataset.from_arrays(np.arange(7.0)[:, None], [0, 1, 0, 1, 0], [3, 2], num_actions=2)
+    plain, balanced = (GoalSampler(once, GoalSettings(balanced=share), seed=3) for share in (0, 0.5))
+    for first, second in zip(vars(plain.sample(50)).values(), vars(balanced.sample(50)).values(), strict=True):
+        assert torch.equal(first, second)
+
+
 def test_without_a_balanced_share_the_state_is_that_of_one_generator() -> None:
     state = GoalSampler(LINE, GoalSettings(), seed=5).state_dict()
     assert state == np.random.default_rng(5).bit_generator.state
-    assert GoalSampler(LINE, GoalSettings(balanced=0.1), seed=5).state_dict().keys() - state.keys() == {"balanced"}
+    assert GoalSampler(REPEATED, GoalSettings(balanced=0.1), seed=5).state_dict().keys() - state.keys() == {"balanced"}
 
 
 def test_constraints_are_distinct_transitions_with_any_actions() -> None:
@@ -177,7 +209,7 @@ def test_any_pairs_are_uniform_over_visited_states_and_all_actions() -> None:
 
 @pytest.mark.parametrize("balanced", [0, 0.5])
 def test_restoring_the_state_repeats_the_batches(balanced: float) -> None:
-    sampler, other = (GoalSampler(LINE, GoalSettings(balanced=balanced), seed) for seed in (1, 2))
+    sampler, other = (GoalSampler(REPEATED, GoalSettings(balanced=balanced), seed) for seed in (1, 2))
     sampler.sample(100)
     other.load_state_dict(sampler.state_dict())
     first, second = sampler.sample(100), other.sample(100)

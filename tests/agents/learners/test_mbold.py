@@ -16,7 +16,7 @@ from qrl.common.settings import merge
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from tests.agents.learners import naive_objectives
-from tests.agents.learners.small_learners import SHORT, check_step, make_learner, traps
+from tests.agents.learners.small_learners import PLAIN, SHORT, check_step, make_learner, traps
 from tests.agents.learners.tables import Table, ids
 from tests.agents.worlds import corridor, every_transition
 
@@ -106,9 +106,13 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("model", ["iqe-sum", "mrn-fixed", "unconstrained-state-disc-sigmoid"])
 def test_a_step_with_options_equals_the_naive_step(options: dict[str, Any], model: str) -> None:
-    settings = MboldSettings.from_values({**SHORT, "batch_size": 32, **options}, "test")
+    settings = MboldSettings.from_values({**SHORT, **PLAIN, "batch_size": 32, **options}, "test")
     learner = make_learner(MboldLearner, settings, model)
     check_step(learner, lambda learner: naive_objectives.mbold_loss(learner, traps()), "model")
+
+
+def plain(**values: float) -> MboldSettings:
+    return MboldSettings.from_values({**PLAIN, **values}, "test")
 
 
 def test_targets_are_clipped() -> None:
@@ -124,12 +128,12 @@ def test_loss_by_hand() -> None:
     model = Table(SPEC, 3)
     transitions = batch([0, 1], [1, 0], [1, 2], [2, 2], [0, 1])
     y = torch.tensor([0.9, 0.1])
-    loss = mbold_loss(model, y, ids(3), transitions, MboldSettings(), None)
+    loss = mbold_loss(model, y, ids(3), transitions, plain(), None)
     assert loss.value.item() == pytest.approx((0.4**2 + 0.4**2) / 2)
     assert loss.reports.keys() == {"loss_td", "predicted_discount", "predicted_distance", "target_discount"}
     assert loss.reports["predicted_discount"].tolist() == [0.5, 0.5]
     assert loss.reports["target_discount"] is y
-    loss = mbold_loss(model, y, ids(3), transitions, MboldSettings(conservative=2.0), None)
+    loss = mbold_loss(model, y, ids(3), transitions, plain(conservative=2.0), None)
     assert loss.reports["loss_conservative"].item() == pytest.approx(math.log(2))  # logsumexp of (0.5, 0.5) minus 0.5
     assert loss.value.item() == pytest.approx(0.16 + 2 * math.log(2))
 
@@ -148,7 +152,7 @@ def test_triangle_term_of_the_loss_by_hand(goal_kind: Literal["state", "state-ac
         model.logits[0, 1, 2, column] = logit(0.5)
     triplets = PairTriplets(torch.tensor([[0], [1], [2]]), torch.tensor([[1], [0], [1]]))
     transitions = batch([0, 1], [1, 0], [1, 2], [0, 0], [0, 1])
-    loss = mbold_loss(model, torch.tensor([0.5, 0.5]), ids(3), transitions, MboldSettings(triangle=3.0), triplets)
+    loss = mbold_loss(model, torch.tensor([0.5, 0.5]), ids(3), transitions, plain(triangle=3.0), triplets)
     assert loss.reports["loss_triangle"].item() == pytest.approx(expected, abs=1e-6)
     assert loss.value.item() == pytest.approx(loss.reports["loss_td"].item() + 3 * expected, abs=1e-6)
     assert len(loss.reports["predicted_discount"]) == 2  # without the triplets
@@ -161,7 +165,7 @@ def test_a_quasimetric_has_no_triangle_violation() -> None:
     sampler = GoalSampler(dataset, GoalSettings(), 0)
     states, actions = sampler.sample_pairs(300)
     triplets = PairTriplets(states.view(3, -1), actions.view(3, -1))
-    settings = MboldSettings(triangle=1.0)
+    settings = plain(triangle=1.0)
     observations = torch.tensor(dataset.observations)
     loss = mbold_loss(model, torch.zeros(8), observations, sampler.sample(8), settings, triplets)
     assert loss.reports["loss_triangle"].item() < 1e-12
@@ -171,9 +175,7 @@ def test_weights_stay_within_their_constraints() -> None:
     dataset = corridor()
     torch.manual_seed(0)
     model = make_q_model("wide-norm", QModelSpec(18, 4, 0.95), hidden_sizes=(16,), latent_size=16)
-    learner = MboldLearner(
-        model, torch.tensor(dataset.observations), dataset, MboldSettings(batch_size=64, lr=0.1), seed=0
-    )
+    learner = MboldLearner(model, torch.tensor(dataset.observations), dataset, plain(batch_size=64, lr=0.1), seed=0)
     for _ in range(5):
         learner.step(log=False)
     for module in (learner.model, learner.target):
@@ -195,7 +197,7 @@ def test_tabular_learning_converges_to_the_exact_distances(
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
     values = {"batch_size": 512, "lr": 0.2, "polyak": 0.3, "discount": 0.8, "epochs": 1, "min_steps": 1200}
     goals = {"current": 0.1, "future": 0.1, "random": 0.8}
-    settings = MboldSettings.from_values(merge({**values, "goals": goals}, options), "test")
+    settings = MboldSettings.from_values(merge(merge({**values, "goals": goals}, PLAIN), options), "test")
     learner = MboldLearner(model, ids(states).double(), dataset, settings, seed=0)
     for _ in range(learner.num_steps):
         learner.step(log=False)

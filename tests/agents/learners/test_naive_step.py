@@ -11,8 +11,10 @@ from qrl import QModelSpec, make_q_model
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner, PairTriplets
 from qrl.agents.learners.settings import MboldSettings
+from qrl.common.settings import merge
 from qrl.heads.interval_union import interval_union
 from tests.agents.learners.naive import NaiveLearner, textbook_union
+from tests.agents.learners.small_learners import PLAIN
 from tests.agents.worlds import corridor
 from tests.compiler import needs_compiler
 
@@ -57,7 +59,7 @@ def test_a_step_equals_the_naive_step(
     monkeypatch.setattr("qrl.encoders._MIN_COMPILED", 0)
     goals = {"current": 0.1, "future": 0.4, "random": 0.5}
     values = {"batch_size": 64, "epochs": 0.01, "min_steps": 10, "goals": goals, **regularizers}
-    settings = MboldSettings.from_values(values, "test")
+    settings = MboldSettings.from_values(merge(values, PLAIN), "test")
     dataset = corridor(20, "traps")
     torch.manual_seed(0)
     model = make_q_model(name, QModelSpec(18, 4, 0.95), hidden_sizes=(16, 16), **params).double()

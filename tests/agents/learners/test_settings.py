@@ -34,11 +34,9 @@ def test_numbers_that_overflow_are_refused(key: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("cls", "discount", "epochs", "min_steps", "lr"),
-    [(MboldSettings, 0.95, 100, 8000, 1e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
+    [(MboldSettings, 0.95, 1, 8000, 3e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
 )
-def test_defaults_of_the_paper(
-    cls: type[LearnerSettings], discount: float, epochs: float, min_steps: int, lr: float
-) -> None:
+def test_defaults(cls: type[LearnerSettings], discount: float, epochs: float, min_steps: int, lr: float) -> None:
     settings = cls()
     assert (settings.discount, settings.epochs, settings.min_steps, settings.lr) == (discount, epochs, min_steps, lr)
     assert settings.batch_size == 1024

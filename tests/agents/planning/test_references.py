@@ -3,7 +3,8 @@ from collections import deque
 import numpy as np
 import pytest
 
-from qrl.agents.planning.references import empirical_steps, oracle_steps
+from qrl.agents.planning.empirical_graph import empirical_steps
+from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout

@@ -48,7 +48,7 @@ def test_the_grid() -> None:
     assert settings.model.width == 32
     assert isinstance(settings.learner, MboldSettings)
     assert (settings.learner.triangle, settings.learner.lr) == (3, 0.1)
-    assert settings.learner.min_steps == 3000  # of quick
+    assert settings.learner.min_steps == 1500  # of quick
     assert (settings.seed, settings.collector.seed, settings.collector.trajectories) == (1, 1, 20)
     plain = next(run for run in runs if run.family == "iqe-maxmean")
     assert plain.name == "iqe-maxmean__10__seed0"

@@ -4,7 +4,16 @@ from pathlib import Path
 import pytest
 
 from qrl.common.errors import FileError
-from qrl.common.files import atomic_write, check_output, check_path, is_file, read_csv, read_text, regular_file
+from qrl.common.files import (
+    atomic_write,
+    check_output,
+    check_path,
+    is_file,
+    read_csv,
+    read_text,
+    regular_file,
+    write_csv,
+)
 
 
 def test_a_file_appears_only_when_complete(tmp_path: Path) -> None:
@@ -131,6 +140,11 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     ]:
         with pytest.raises(FileError, match=f"cannot be read: it is {kind}, not a file"):
             read_text(path)
+
+
+def test_written_csv_files_are_read_back(tmp_path: Path) -> None:
+    write_csv(tmp_path / "table.csv", [["a", "b"], [1, "x\ny"]])
+    assert read_csv(tmp_path / "table.csv")[:2] == (["a", "b"], [{"a": "1", "b": "x\ny"}])
 
 
 def test_csv_files(tmp_path: Path) -> None:

@@ -36,6 +36,17 @@ def test_overrides_take_precedence_over_the_file_and_the_file_over_defaults(tmp_
     assert settings == Outer(name="by hand", flag=True, inner=Inner(rate=3e-4, steps=7))
 
 
+class Slow(Outer):
+    inner: Inner = Field(Inner(rate=0.125), description="the inner part")
+
+
+def test_a_group_keeps_the_defaults_of_its_owner() -> None:
+    assert Slow.load(None, ["inner.steps=7"]).inner == Inner(rate=0.125, steps=7)
+    assert Slow.load(None, ["inner.rate=1"]).inner == Inner(rate=1)
+    assert re.search(r"inner.rate +how fast \(default: 0.125\)", Slow.help())
+    assert re.search(r"inner.rate +how fast \(default: 0.5\)", Outer.help())
+
+
 @pytest.mark.parametrize(
     ("override", "key", "value"),
     [

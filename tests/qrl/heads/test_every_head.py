@@ -117,7 +117,7 @@ def test_broadcasting_equals_one_pair_at_a_time(name: str, data: st.DataObject) 
     left, right = data.draw(st.sampled_from(SHAPES))
     head = make_head(name)
     u, v = randn(*left, INPUT_SIZE), randn(*right, INPUT_SIZE, seed=1)
-    d, q = head(u, v), head.components(u, v)
+    d, q = head(u, v), head.components(head.embed(u), head.embed(v))
     shape = torch.broadcast_shapes(left, right)
     assert d.shape == shape
     assert q.shape[:-1] == shape
@@ -131,7 +131,9 @@ def test_broadcasting_equals_one_pair_at_a_time(name: str, data: st.DataObject) 
 def test_distance_is_the_reduced_transformed_components(name: str) -> None:
     head = make_head(name)
     u, v = randn(5, INPUT_SIZE), randn(5, INPUT_SIZE, seed=1)
-    torch.testing.assert_close(head.reduction(head.transform(head.components(u, v))), head(u, v))
+    components = head.components(head.embed(u), head.embed(v))
+    torch.testing.assert_close(head.reduction(head.transform(components)), head(u, v))
+    torch.testing.assert_close(head.between(head.embed(u), head.embed(v)), head(u, v))
 
 
 @every_head
@@ -199,6 +201,14 @@ def test_values_and_gradients_stay_finite(name: str, dtype: torch.dtype, case: s
         assert tensor.grad.isfinite().all()
     if case in {"equal", "zero"}:
         assert d.abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("name", GUARANTEED)
+def test_the_gradient_at_equal_latents_is_exactly_zero(name: str) -> None:
+    u = randn(20, INPUT_SIZE).requires_grad_()
+    v = u.detach().clone().requires_grad_()
+    for gradient in torch.autograd.grad(make_head(name)(u, v).sum(), (u, v)):
+        assert (gradient == 0).all()
 
 
 @every_head
