@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO := runs/demo
 
-.PHONY: install demo test lint bench storm docs
+.PHONY: install demo test lint bench storm docs notebooks site release-check
 
 install: $(INSTALLED)
 
@@ -43,8 +43,21 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/worlds.py
 	$(BIN)/python docs/studies.py
 
+# The documentation site, in site/: needs no network, and neither do its pages.
+site: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'open site/index.html'
+
+# Executes the tutorials and writes them back with their outputs.
+notebooks: $(INSTALLED)
+	$(BIN)/python docs/tutorials/run.py
+
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
 storm: $(INSTALLED)
 	$(BIN)/python -m tests.storm --out docs/reliability.md
+
+# Builds, installs and runs the last commit in a clean environment; runs the demo there with BIN=... INSTALLED= .
+release-check: $(INSTALLED)
+	$(BIN)/python -m tests.release

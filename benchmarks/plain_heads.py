@@ -59,7 +59,7 @@ def wide_norm(head: Any, u: Tensor, v: Tensor) -> Tensor:
 
 
 def mrn(head: Any, u: Tensor, v: Tensor) -> Tensor:
-    norm = (head.symmetric(u) - head.symmetric(v)).norm(dim=-1) / head.hidden_size**0.5
+    norm = (head.symmetric(u) - head.symmetric(v)).norm(dim=-1) / head.output_size**0.5
     residual = F.relu(head.asymmetric(u) - head.asymmetric(v)).amax(-1)
     distance: Tensor = (norm if head.fixed else norm.square()) + residual
     return distance

@@ -17,11 +17,11 @@ from benchmarks.measure import milliseconds, table
 from benchmarks.training_step import learner_step, necessary_operations, paper_trainer
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.planning.agent import Agent
+from qrl.common.figures import save_figure
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import Layout
-from qrl.envs.pictures import save_figure
 
 SIDES_COLLECTED = (20, 50, 100)
 SIDES_EVALUATED = (10, 20, 40)

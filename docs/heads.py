@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from qrl.agents.evaluation.style import COLORS
 from qrl.catalog import count_parameters
+from qrl.common.figures import save_figure
 from qrl.common.files import atomic_write
 from qrl.heads import Head
 from qrl.heads.transforms import Concave
@@ -96,7 +98,7 @@ def head_names() -> list[str]:
 def draw(path: Path) -> None:
     """One panel per head: distances and components from u to u + t w, with random but fixed u and w."""
     names = head_names()
-    figure = Figure(figsize=(13, 10.5), layout="constrained")
+    figure = Figure(figsize=(11, 9), layout="constrained")
     panels: list[Axes] = list(figure.subplots(4, 4).flat)
     for axis, name in zip(panels, names, strict=False):
         torch.manual_seed(1)
@@ -106,15 +108,15 @@ def draw(path: Path) -> None:
             torch.nn.init.normal_(head.transform.raw_offsets)
         u, w = torch.randn(2, 64, dtype=torch.float64)
         _draw_head(axis, head, u, w)
-        axis.set_title(f"{name} ({count_parameters(make_head(name, 256)):,} parameters)", fontsize=10)
+        count = count_parameters(make_head(name, 256))
+        axis.set_title(f"{name} ({count:,} parameter{'s' * (count != 1)})", fontsize=9)
     for axis in panels[len(names) :]:
         axis.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
     panels[len(names)].legend(handles, labels, loc="upper left", frameon=False, fontsize=11)
-    figure.supxlabel("t: separation of the two latents")
-    figure.supylabel("distance; components (gray) relative to the largest")
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=100)
+    figure.supxlabel("t, the separation of the two latents")
+    figure.supylabel("distance; components (grey) relative to the largest")
+    save_figure(figure, path)
 
 
 @torch.no_grad()
@@ -126,8 +128,8 @@ def _draw_head(axis: Axes, head: Head, u: Tensor, w: Tensor) -> None:
     scaled = components / components.max() * max(there.max().item(), back.max().item())
     for index, curve in enumerate(scaled.T[:32]):
         axis.plot(t, curve, color="0.7", lw=0.7, label="components" if index == 0 else None)
-    axis.plot(t, there, color="tab:red", lw=2, label="d(u, u + t w)")
-    axis.plot(t, back, color="tab:blue", lw=2, ls="--", label="d(u + t w, u)")
+    axis.plot(t, there, color=COLORS[2], lw=2, label="d(u, u + t w)")
+    axis.plot(t, back, color=COLORS[0], lw=2, ls="--", label="d(u + t w, u)")
 
 
 TEXT = """# Heads: measured properties

@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from qrl.agents.evaluation.style import looks
 from qrl.agents.studies.curves import Curve, read_curves
 from qrl.agents.studies.findings import Findings
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.table import matched, read_rows
+from qrl.common.figures import FRACTION_LIMITS, grid_shape, panel_grid, save_figure, tidy
 from qrl.common.files import write_csv
-from qrl.envs.pictures import save_figure
 
 FOLDER = Path(__file__).parent / "objectives"
 TRAPS = FOLDER / "traps"
@@ -37,6 +41,7 @@ TRAPS_METRICS = {
 }
 
 
+SIZES: tuple[dict[str, Any], ...] = ({"ls": "-"}, {"ls": (0, (1, 1.2)), "mfc": "white"})  # the larger one first
 LEARNERS = ("mbold", "bounded", "qrl", "qrl-each", "mad", "cmd", "tmd", "iql", "gcbc")
 
 
@@ -72,41 +77,61 @@ def traps_table(findings: Findings) -> list[list[str]]:
 
 
 def draw_curves(curves: Sequence[Curve], path: Path) -> None:
-    """Success against processor time, a panel per model and size of the data, a line per learner."""
-    sizes = sorted({float(row["value"]) for row in curves})
-    figure = Figure(figsize=(4.6 * len(sizes) + 1.6, 3 * len(MODELS)), layout="constrained")
-    axes = figure.subplots(len(MODELS), len(sizes), sharex=True, sharey=True, squeeze=False)
-    for (suffix, model), line in zip(MODELS.items(), axes, strict=True):
-        for size, ax in zip(sizes, line, strict=True):
-            for number, learner in enumerate(LEARNERS):
-                rows = [row for row in curves if row["family"] == f"{learner}-{suffix}" and float(row["value"]) == size]
-                _draw_line(ax, rows, learner, number)
-            ax.set_title(f"{model}, {size:g} trajectories", fontsize=10)
-            ax.grid(alpha=0.3)
-    for ax in axes[-1]:
-        ax.set_xlabel("processor time of training, seconds")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("success rate")
-    axes[0, 0].set_ylim(-0.03, 1.03)
-    axes[0, 0].set_xscale("log")
-    axes[0, 0].set_xticks(ticks := [5, 10, 20, 50, 100], map(str, ticks))
-    axes[0, 0].xaxis.set_tick_params(which="minor", bottom=False)
-    handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend([handles[name] for name in LEARNERS], LEARNERS, loc="outside right upper", frameon=False)
+    """Success against processor time: a panel per learner, a colour per model, a line style per size of the data."""
+    sizes = sorted({float(row["value"]) for row in curves}, reverse=True)
+    styles = looks({model: model for model in MODELS.values()})
+    rows, columns = grid_shape(len(LEARNERS))
+    figure = Figure(figsize=(3.1 * columns, 2.1 * rows + 0.9), layout="constrained")
+    axes = panel_grid(figure, rows, columns, len(LEARNERS), sharex=True, sharey=True)
+    for ax, learner in zip(axes, LEARNERS, strict=True):
+        for (suffix, model), (number, size) in product(MODELS.items(), enumerate(sizes)):
+            lines = [row for row in curves if row["family"] == f"{learner}-{suffix}" and float(row["value"]) == size]
+            _draw_line(ax, lines, styles[model].style | SIZES[number])
+        ax.set_title(learner, fontsize=10)
+        ax.label_outer()
+        ax.tick_params(labelsize=8)
+        ax.tick_params(which="minor", bottom=False)
+        tidy(ax)
+    axes[0].set_ylim(*FRACTION_LIMITS)
+    axes[0].set_xscale("log")
+    axes[0].set_xticks(ticks := [5, 10, 20, 50, 100], map(str, ticks))
+    for number, ax in enumerate(axes):
+        if number % columns == 0:
+            ax.set_ylabel("success rate", fontsize=9)
+        if number + columns >= len(axes):
+            ax.set_xlabel("processor time of training, seconds", fontsize=9)
+    handles = [Line2D([], [], label=model, **styles[model].style) for model in MODELS.values()]
+    handles += [
+        Line2D([], [], label=f"{size:,g} trajectories", color="0.3", lw=1.6, **SIZES[number])
+        for number, size in enumerate(sizes)
+    ]
     seeds = len({row["seed"] for row in curves})
-    figure.suptitle(f"Success while training, mean of {seeds} seeds")
+    note = f"Points are means over {seeds} seeds; bars reach from the lowest to the highest."
+    figure.legend(
+        handles=handles,
+        title=note,
+        loc="outside lower center",
+        ncols=len(handles),
+        fontsize=8,
+        title_fontsize=9,
+        frameon=False,
+    )
+    figure.suptitle("Success while training")
     save_figure(figure, path)
 
 
-def _draw_line(ax: Axes, rows: Sequence[Curve], learner: str, number: int) -> None:
+def _draw_line(ax: Axes, rows: Sequence[Curve], style: dict[str, Any]) -> None:
     steps = sorted({int(row["step"]) for row in rows})
     if not steps:
         return
     by_step = [[row for row in rows if int(row["step"]) == step] for step in steps]
     seconds = [np.mean([float(row["seconds"]) for row in group]) for group in by_step]
-    success = [np.mean([float(row["success_rate"]) for row in group]) for group in by_step]
-    style = {"marker": "osD^vPX*<"[number], "ls": ("-", "--", ":")[number % 3], "color": f"C{number}"}
-    ax.plot(seconds, success, label=learner, ms=5, lw=1.6, **style)
+    rates = [[float(row["success_rate"]) for row in group] for group in by_step]
+    means = [float(np.mean(values)) for values in rates]
+    reach = [[mean - min(values) for mean, values in zip(means, rates, strict=True)]]
+    reach += [[max(values) - mean for mean, values in zip(means, rates, strict=True)]]
+    ax.errorbar(seconds, means, reach, fmt="none", ecolor=style["color"], elinewidth=1, capsize=2)
+    ax.plot(seconds, means, **style | {"ms": 4})
 
 
 def main() -> None:
@@ -114,7 +139,7 @@ def main() -> None:
     for size in findings.study.settings.values:
         write_csv(FOLDER / f"learners-{size:g}.csv", objectives_table(findings, size))
     write_csv(TRAPS / "learners.csv", traps_table(results(TRAPS)))
-    draw_curves(read_curves(FOLDER / "curves.csv"), FOLDER / "curves.png")
+    draw_curves(read_curves(FOLDER / "curves.csv"), FOLDER / "curves")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from qrl.agents.evaluation.pictures import REFERENCE_STYLES
 from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.table import matched, read_rows
+from qrl.common.figures import save_figure
 from qrl.common.files import read_csv, write_csv
-from qrl.envs.pictures import save_figure
 
 FOLDER = Path(__file__).parent / "worlds"
 REFERENCES = ("oracle", "random", "empirical-graph")

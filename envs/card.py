@@ -52,14 +52,29 @@ def _coverage(dataset: Dataset) -> dict[str, str]:
     """Visited states and state-action pairs: of all, if the world tells how many there are."""
     states, pairs = len(np.unique(dataset.states)), visits(dataset) > 0
     if dataset.known_world is None:
+        unknown = "number in the world unknown" if dataset.world is None else "states of the world not recognized"
         return {
-            "states": f"{states:,} distinct among {len(dataset.states):,} observations; number in the world unknown",
+            "states": f"{states:,} distinct among {len(dataset.states):,} observations; {unknown}",
             "state-action pairs": f"{pairs.sum():,} distinct among {dataset.num_transitions:,} transitions",
+            **({} if dataset.noisy else {"repeated pairs": _repeated(dataset)}),
         }
     return {
         "states": f"{states:,} of {len(pairs):,} visited ({states / len(pairs):.1%})",
         "state-action pairs": f"{pairs.sum():,} of {pairs.size:,} visited ({pairs.mean():.1%})",
     }
+
+
+def _repeated(dataset: Dataset) -> str:
+    """Whether what is seen again has the same outcome, as in a deterministic world that is fully observed."""
+    before, after = dataset.states[dataset.sources], dataset.states[dataset.sources + 1]
+    transitions, times = np.unique([before, dataset.actions, after], axis=1, return_counts=True)
+    _, inverse, outcomes = np.unique(transitions[:2], axis=1, return_inverse=True, return_counts=True)
+    repeated = np.bincount(inverse.ravel(), times) > 1
+    if not repeated.any():
+        return "none, so that nothing shows whether the world is deterministic"
+    several = (outcomes > 1).sum()
+    part = f"{several:,} of them ({several / repeated.sum():.1%})"
+    return f"{repeated.sum():,} occur more than once, {part} with several next states"
 
 
 def _in_world(dataset: Dataset, world: World) -> dict[str, str]:

@@ -18,10 +18,10 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.header import Spaces, TrajectoryHeader, WorldHeader
-from qrl.envs.layout import load_layout
+from qrl.envs.layout import builtin_layouts, load_layout
 from qrl.envs.registration import ENV_ID
 from qrl.envs.world import AnyIds, Ids, World
-from qrl.envs.worlds.registry import WorldSettings, find_world
+from qrl.envs.worlds.registry import WorldSettings, builtin_worlds, find_world
 
 BLOCK_EPISODES = 1024  # episodes simulated together; changing it changes the data of every seed
 # What a dataset records: the keys that its policy uses. Data of the default policy has the header of release 0.2.
@@ -76,6 +76,11 @@ class CollectorSettings(Settings):
         world = values.get("world")
         named = {"name": world} if isinstance(world, str) else world
         return _with_world(cls, _settings_of(named)) if isinstance(named, Mapping) else cls
+
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        known = {"layout": builtin_layouts, "world": builtin_worlds}
+        return known[key]() if key in known else super().names(key)
 
     @property
     def world_name(self) -> str:

@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from qrl.common.files import atomic_write
+from qrl.common.figures import save_figure
 from qrl.envs.card import visits
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
@@ -65,17 +65,13 @@ def coverage_picture(dataset: Dataset, path: str | Path) -> None:
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     colors = draw_map(left, world, np.where(steps, steps, np.nan), norm=LogNorm(1, max(steps.max(), 10)))
-    left.set_title("steps taken in each state (white: none)")
-    figure.colorbar(colors, ax=left, shrink=0.8, format=FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    left.set_title("Steps taken in each state (white: none)")
+    thousands = FuncFormatter(lambda value, _: f"{value:,.0f}")
+    figure.colorbar(colors, ax=left, shrink=0.8, format=thousands, label="steps")
     actions = counts.shape[1]
     shades = {"cmap": colormaps["viridis"].resampled(actions), "vmin": 0.5, "vmax": actions + 0.5}
     colors = draw_map(right, world, np.where(tried, tried, np.nan), **shades)
-    right.set_title("distinct actions taken in each state (white: none)")
-    figure.colorbar(colors, ax=right, shrink=0.8, ticks=range(1, actions + 1))
+    right.set_title("Distinct actions taken in each state (white: none)")
+    figure.colorbar(colors, ax=right, shrink=0.8, ticks=range(1, actions + 1), label="actions")
     figure.suptitle(f"{world.name}: {dataset.num_episodes:,} episodes, {dataset.num_transitions:,} transitions")
     save_figure(figure, path)
-
-
-def save_figure(figure: Figure, path: str | Path) -> None:
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=120)

@@ -6,9 +6,11 @@ Nothing here imports torch until a model is requested.
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, create_model
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from qrl.q_models.base import QModel
 
 _BUILTIN = ("qrl.heads", "qrl.q_models")  # importing the modules in these packages registers qrl's models
+_REGISTERED = re.compile(r'^@?register_(?:head|q_model|alias)\("([^"]+)"', re.MULTILINE)
 _NOT_PARAMETERS = {"self", "spec", "head", "input_size", "discount"}  # arguments that the registry supplies
 
 Class = TypeVar("Class", bound=type)
@@ -208,6 +211,17 @@ def make_q_model(name: str, spec: QModelSpec, **params: Any) -> "QModel":
 def list_q_models() -> list[str]:
     """The names of all Q-models, including aliases and the models of installed plugins."""
     return MODELS.names()
+
+
+def builtin_names() -> list[str]:
+    """The names of qrl's own models but for legacy aliases, read from the sources: importing them imports torch."""
+    sources = (
+        source.read_text("utf-8")
+        for package in _BUILTIN
+        for source in resources.files(package.partition(".")[0]).joinpath(package.partition(".")[2]).iterdir()
+        if source.name.endswith(".py")
+    )
+    return sorted(name for text in sources for name in _REGISTERED.findall(text))
 
 
 def find(name: str) -> Registration:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from qrl.common.commands import add_plugin_argument, new_parser
+from qrl.common.completion import completed_by
 
 
 class Catalog(NamedTuple):
@@ -16,11 +17,20 @@ class Catalog(NamedTuple):
 
 
 def listing_command(
-    name: str, description: str | None, shown: str, load: Callable[[], Any], argv: Sequence[str] | None
+    name: str,
+    description: str | None,
+    shown: str,
+    names: Callable[[], list[str]],
+    load: Callable[[], Any],
+    argv: Sequence[str] | None,
 ) -> None:
-    """`shown`: what is shown of one entry. `load` gives the `Catalog`: late, so that --help does not import torch."""
+    """`shown`: what is shown of one entry. `names`: for completion.
+
+    `load` gives the `Catalog`: late, so that --help does not import torch.
+    """
     parser = new_parser(name, description)
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"show {shown}")
+    entry = parser.add_argument("name", nargs="?", metavar="NAME", help=f"show {shown}")
+    completed_by(entry, lambda _: names())
     add_plugin_argument(parser, argv)
     args = parser.parse_args(argv)
     catalog: Catalog = load()

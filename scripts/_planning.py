@@ -1,11 +1,12 @@
 """Arguments that the commands for planning share. Nothing here imports torch."""
 
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from qrl.agents.evaluation.results import ProtocolName
 from qrl.common.commands import Parser, add_plugin_argument
+from qrl.common.completion import paths
 from qrl.common.errors import ConfigError
 
 
@@ -17,6 +18,13 @@ def add_planning_arguments(parser: Parser, argv: Sequence[str] | None) -> None:
     add("--goal", type=grid_cell, metavar="X,Y", help="goal cell of maps and GIFs (default: of median distance)")
     add("--force", action="store_true", help="overwrite outputs that exist")
     add_plugin_argument(parser, argv)
+
+
+def run_folders(prefix: str) -> Iterable[str]:
+    """Folders of training runs, for completion."""
+    from qrl.agents.runs.folder import CONFIG
+
+    return paths(prefix, lambda path: (path / CONFIG).is_file())
 
 
 def add_seed_argument(parser: Parser, meaning: str) -> None:

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, check_interrupted, new_parser
+from qrl.common.completion import completed_by
 from qrl.common.errors import ConfigError
 from qrl.common.settings import merge
 
@@ -43,24 +44,26 @@ def training_command(problem: "Problem", description: str | None, argv: Sequence
 
 def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | None) -> Parser:
     from qrl.agents.evaluation.metrics import columns, help_lines
+    from qrl.scripts._planning import run_folders
 
     parser = new_parser(problem.command, description)
     add = parser.add_argument
-    add(
+    resume = add(
         "--resume",
         metavar="RUN",
         help="continue this run from its last checkpoint; with dataset=FILE where its data has moved, and with larger "
         "learner.epochs or learner.min_steps to extend it: the learning rate then follows the longer cosine",
     )
-    add("--init", metavar="RUN", help="start from the weights and the observation scaling of this run")
+    init = add("--init", metavar="RUN", help="start from the weights and the observation scaling of this run")
+    for action in (resume, init):
+        completed_by(action, run_folders)
     add("--dry-run", action="store_true", help="show what would be trained and how long it would take")
     add("--force", action="store_true", help="delete the run that is in the folder")
     add_plugin_argument(parser, argv)
     add_settings_arguments(parser, problem.settings_type, argv)
     scored = {name: metric for name, metric in columns(problem.metrics).items() if metric.in_training}
-    parser.epilog = (
-        f"{parser.epilog}\n\nmeasured every evaluate_every steps, in metrics.csv and TensorBoard:\n{help_lines(scored)}"
-    )
+    measured = "measured every evaluate_every steps, in metrics.csv and the trackers"
+    parser.epilog = f"{parser.epilog}\n\n{measured}:\n{help_lines(scored)}"
     return parser
 
 
@@ -99,7 +102,7 @@ def _train(run: "Run") -> int:
     began = time.perf_counter()
     shown: dict[str, str] = {}
     scores: dict[str, float] = {}
-    keys = ("loss", *run.problem.scored(run.dataset)[:1])
+    keys = ("loss", *run.problem.scored(run.settings, run.dataset)[:1])
     with _stop_signals() as received, Progress(last, first, "steps") as progress:
         for row in run.train(stop=lambda: bool(received)):
             shown |= {key: f"{row[key]:.4g}" for key in keys if key in row}

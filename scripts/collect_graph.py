@@ -9,20 +9,22 @@ from qrl.common.commands import add_settings_arguments, command, new_parser
 def main(argv: Sequence[str] | None = None) -> None:
     # Imported here, so that an interrupt during slow imports is handled.
     from qrl.common.errors import ConfigError
-    from qrl.common.files import check_output
+    from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.envs.graphs.collector import GraphSettings, collect_graph
 
     parser = new_parser("collect-graph", __doc__)
     parser.add_argument("out", metavar="OUT.npz", help="file to write")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT.npz and FILE.png if they exist")
-    parser.add_argument("--picture", metavar="FILE.png", help="random graphs: plot the distance matrix")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT.npz and the picture if they exist")
+    parser.add_argument(
+        "--picture", metavar="FILE.png", help="random graphs: plot the distances, as .png, .pdf or .svg"
+    )
     add_settings_arguments(parser, GraphSettings)
     args = parser.parse_intermixed_args(argv)
 
     out = check_output(args.out, ".npz", args.force)
     settings = GraphSettings.load(args.config, args.overrides)
     if args.picture is not None:
-        check_output(args.picture, ".png", args.force)
+        check_output(args.picture, FIGURE_FORMATS, args.force)
         if settings.kind == "edge-list":
             raise ConfigError("--picture plots all distances of a random graph; remove it for kind=edge-list")
     dataset = collect_graph(settings)

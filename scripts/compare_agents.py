@@ -1,6 +1,7 @@
 """Evaluate training runs on the same data side by side and write one HTML report with tables and pictures.
 
-The results also go into the TensorBoard of each run. Runs on data without a layout get no pictures of it.
+The results also go into the TensorBoard or other trackers of each run. Runs on data without a world are compared on the
+trajectories that they hold out.
 """
 
 import sys
@@ -8,17 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qrl.common.commands import command, new_parser
+from qrl.common.completion import completed_by
 from qrl.common.errors import ConfigError
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.common.files import check_output
-    from qrl.scripts._planning import add_planning_arguments, check_planning_arguments
+    from qrl.scripts._planning import add_planning_arguments, check_planning_arguments, run_folders
 
     parser = new_parser("compare-agents", __doc__)
     parser.add_argument("out", metavar="REPORT.html", help="file to write")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    runs = parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    completed_by(runs, run_folders)
     parser.add_argument("--explorer", metavar="FILE", help="page of explore-agents to link to")
     add_planning_arguments(parser, argv)
     args = parser.parse_args(argv)
@@ -53,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     references = [evaluator.score(reference) for reference in evaluator.references()]
     results = [*(evaluation.results for evaluation in evaluations), *references]
     notices = list(dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices))
+    if len({trained.held_out and trained.held_out.num_episodes for trained in agents}) > 1:
+        notices.append("the runs hold out different trajectories: metrics of these do not compare")
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
     print(text_table(results))

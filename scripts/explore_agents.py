@@ -8,16 +8,18 @@ import sys
 from collections.abc import Sequence
 
 from qrl.common.commands import add_plugin_argument, command, new_parser
+from qrl.common.completion import completed_by
 
 
 @command
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.common.files import check_output
-    from qrl.scripts._planning import add_seed_argument, check_planning_arguments
+    from qrl.scripts._planning import add_seed_argument, check_planning_arguments, run_folders
 
     parser = new_parser("explore-agents", __doc__)
     parser.add_argument("out", metavar="OUT.html", help="file to write")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    runs = parser.add_argument("runs", metavar="RUN", nargs="+", help="folder of a training run, finished or not")
+    completed_by(runs, run_folders)
     parser.add_argument("--checkpoints", action="store_true", help="also show the checkpoints that the runs kept")
     add_seed_argument(parser, "of ties between actions")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")

@@ -9,7 +9,9 @@ from qrl.common.commands import add_plugin_argument, command, new_parser
 def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser("inspect-dataset", __doc__)
     parser.add_argument("file", metavar="FILE.npz", help="dataset to inspect")
-    parser.add_argument("--picture", metavar="OUT.png", help="draw a map of the states and actions in the data")
+    parser.add_argument(
+        "--picture", metavar="OUT.png", help="draw the states and actions of the data, as .png, .pdf or .svg"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     parser.add_argument("--to-minari", metavar="ID", help="export to a local Minari dataset with this id")
     parser.add_argument(
@@ -19,13 +21,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     # Imported here, so that --help is fast and an interrupt during slow imports is handled.
-    from qrl.common.files import check_output
+    from qrl.common.files import FIGURE_FORMATS, check_output
     from qrl.envs.card import card
     from qrl.envs.dataset import Dataset
     from qrl.envs.errors import DatasetError
 
     # Whatever was asked for but cannot be done is refused before anything is printed or written.
-    picture = None if args.picture is None else check_output(args.picture, ".png", args.force)
+    picture = None if args.picture is None else check_output(args.picture, FIGURE_FORMATS, args.force)
     if args.to_minari is not None:
         from qrl.envs.minari_exchange import check_export, to_minari
 

@@ -6,6 +6,12 @@ from typing import Any
 from qrl.common.commands import command
 
 
+def _names() -> list[str]:
+    from qrl.agents.learners.registry import builtin_learners
+
+    return builtin_learners()
+
+
 def _catalog() -> Any:
     from qrl.agents.learners.catalog import describe_learner, table_of_learners
     from qrl.agents.learners.registry import LEARNERS
@@ -18,4 +24,4 @@ def _catalog() -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.scripts._listing import listing_command
 
-    listing_command("list-learners", __doc__, "the objective and the keys of this learner", _catalog, argv)
+    listing_command("list-learners", __doc__, "the objective and the keys of this learner", _names, _catalog, argv)

@@ -6,6 +6,12 @@ from typing import Any
 from qrl.common.commands import command
 
 
+def _names() -> list[str]:
+    from qrl.registry import builtin_names
+
+    return builtin_names()
+
+
 def _catalog() -> Any:
     from qrl.catalog import describe_model, table_of_models
     from qrl.registry import MODELS
@@ -18,4 +24,4 @@ def _catalog() -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.scripts._listing import listing_command
 
-    listing_command("list-models", __doc__, "the parameters of this model", _catalog, argv)
+    listing_command("list-models", __doc__, "the parameters of this model", _names, _catalog, argv)

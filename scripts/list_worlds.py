@@ -6,6 +6,12 @@ from typing import Any
 from qrl.common.commands import command
 
 
+def _names() -> list[str]:
+    from qrl.envs.worlds.registry import builtin_worlds
+
+    return builtin_worlds()
+
+
 def _catalog() -> Any:
     from qrl.envs.worlds.catalog import describe_world, table_of_worlds
     from qrl.envs.worlds.registry import WORLDS
@@ -18,4 +24,4 @@ def _catalog() -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     from qrl.scripts._listing import listing_command
 
-    listing_command("list-worlds", __doc__, "the keys of this world", _catalog, argv)
+    listing_command("list-worlds", __doc__, "the keys of this world", _names, _catalog, argv)

@@ -16,6 +16,7 @@ from qrl.common.commands import (
     add_plugin_argument,
     check_interrupted,
     command,
+    complete_config,
     new_parser,
 )
 
@@ -29,7 +30,8 @@ def _parser(argv: Sequence[str] | None) -> Parser:
 
     parser = new_parser("sweep-agents", __doc__)
     add = parser.add_argument
-    add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as smoke")
+    study = add("study", metavar="STUDY", help="YAML file of a study, or the name of a built-in one, such as smoke")
+    complete_config(study, StudySettings)
     add(
         "--jobs",
         type=int,

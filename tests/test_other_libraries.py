@@ -11,8 +11,9 @@ import pytest
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.layout import builtin_layouts
 from qrl.envs.registration import ENV_ID
+from tests.docs.blocks import ROOT, blocks
 
-PAGE = Path(__file__).parents[1] / "docs" / "other-libraries.md"
+PAGE = ROOT / "docs" / "other-libraries.md"
 REASON = "not installed: pip install -c constraints.txt -e '.[clients]'"
 
 
@@ -22,13 +23,11 @@ def _temporary_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run_example(library: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Run the section of a library, compare its last line of output with the page, and return its variables."""
-    section = re.search(rf"^## {library}:.*?^```python\n(.*?)^```\n\n```\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-    assert section is not None
-    code, output = section.groups()
+    """Run the code that imports a library, compare its last line of output with the page, and return its variables."""
+    (block,) = [block for block in blocks(PAGE) if re.search(rf"^(import|from) {library}\b", block.code, re.MULTILINE)]
     variables: dict[str, Any] = {}
-    exec(compile(code, str(PAGE), "exec"), variables)
-    assert capsys.readouterr().out.splitlines()[-1:] == output.splitlines()
+    exec(compile(block.code, str(PAGE), "exec"), variables)
+    assert capsys.readouterr().out.splitlines()[-1] == (block.output or "").strip()
     return variables
 
 
@@ -42,7 +41,7 @@ def test_stable_baselines3_accepts_the_environment(layout: str) -> None:
 
 def test_stable_baselines3_with_hindsight(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("stable_baselines3", reason=f"stable-baselines3 is {REASON}")
-    trained = run_example("stable-baselines3", capsys)
+    trained = run_example("stable_baselines3", capsys)
     batch = trained["model"].replay_buffer.sample(1000)
     achieved, desired = (batch.next_observations[key].numpy() for key in ("achieved_goal", "desired_goal"))
     reached = (achieved == desired).all(-1)

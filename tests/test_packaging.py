@@ -133,7 +133,11 @@ def test_imports_go_one_way(folder: str) -> None:
     for path in (ROOT / folder).rglob("*.py"):
         for name in _imports(path):
             assert name.split(".")[0] not in {*PARTS, "tests", "benchmarks"}, f"{path}: {name}"
-            if folder == "qrl" and path.relative_to(ROOT / "qrl").name not in ("__init__.py", "testing.py"):
+            if folder == "qrl" and path.relative_to(ROOT / "qrl").name not in (
+                "__init__.py",
+                "__main__.py",
+                "testing.py",
+            ):
                 assert not name.startswith(("qrl.envs", "qrl.agents", "qrl.scripts")), f"{path}: {name}"
             if folder == "envs":
                 assert name.split(".")[0] != "torch", path

@@ -1,6 +1,7 @@
 """Plans the same tasks with every planner, and compares its distances with the ground truth."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
 from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval
+from qrl.agents.evaluation.validation import Validation
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.empirical_graph import Memory
 from qrl.agents.planning.planner import (
@@ -26,7 +28,17 @@ from qrl.agents.planning.planner import (
     follow,
 )
 from qrl.agents.planning.references import lazy_oracle, oracle_steps
-from qrl.agents.planning.rollouts import Env, Episode, check_env, open_env, outcome, play, play_seeds, play_tasks
+from qrl.agents.planning.rollouts import (
+    Env,
+    Episode,
+    check_env,
+    estimator,
+    open_env,
+    outcome,
+    play,
+    play_seeds,
+    play_tasks,
+)
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
@@ -43,12 +55,13 @@ EPISODES = 50  # the paper's number of sampled tasks
 
 @dataclass(frozen=True)
 class Subject:
-    """What is evaluated: a policy and, optionally, its estimated steps to the goal."""
+    """What is evaluated: a policy and, optionally, its estimated steps to the goal and its validation."""
 
     name: str
     policy: Policy
     steps: Steps | None = None
     agent: Agent | None = None
+    validation: Validation | None = None
 
 
 class Evaluator:
@@ -196,6 +209,7 @@ class Evaluator:
             policy=subject.policy if exhaustive and isinstance(subject.policy, WalkingPolicy) else None,
             steps=subject.steps,
             agent=subject.agent,
+            validation=subject.validation,
             seed=derived_seed(self.seed, "axioms"),
             max_steps=self.max_steps,
         )
@@ -305,17 +319,18 @@ class Evaluator:
         else:
             self.task(start, goal)
 
-    def play(self, policy: Policy, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
-        """One task in the environment, with frames."""
+    def play(self, subject: Subject, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
+        """One task in the environment, with frames and estimates."""
         self.check_play(start, goal)
+        show: dict[str, Any] = {"render": True, "estimate": estimator(subject.agent, subject.steps, self.observations)}
         if self.env is not None:
-            return play(self.env, policy, self.max_steps, render=True, seed=self.seed)
+            return play(self.env, subject.policy, self.max_steps, seed=self.seed, **show)
         state, target = self.task(start, goal)
         assert self.truth is not None
         layout = self.truth.layout
         env = open_env(ENV_ID, layout=layout, max_steps=self.max_steps, render_mode="rgb_array", tile_size=20)
         options = {"start": layout.cells[state], "goal": layout.cells[target]}
-        return play(env, policy, self.max_steps, render=True, options=options)
+        return play(env, subject.policy, self.max_steps, options=options, **show)
 
 
 def _states(dataset: Dataset, seed: int) -> NDArray[np.float32]:

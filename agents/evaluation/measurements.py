@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.axioms import Axioms, measure_axioms
+from qrl.agents.evaluation.validation import Validation
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, follow
 from qrl.agents.planning.references import oracle_steps
@@ -85,6 +86,7 @@ class Measurements:
 
     tasks: outcomes of the tasks, if any were planned. policy: what acts for all pairs, if it can.
     steps: (states, goals, actions), the planner's estimates, if it has any. agent: for the axioms.
+    validation: on held-out trajectories, if there are any.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Measurements:
         policy: WalkingPolicy | None = None,
         steps: Steps | None = None,
         agent: Agent | None = None,
+        validation: Validation | None = None,
         seed: int = 0,
         max_steps: int = MAX_STEPS,
     ) -> None:
@@ -105,6 +108,7 @@ class Measurements:
         self.policy = policy
         self.steps = steps
         self.agent = agent
+        self.validation: Validation | None = validation
         self.seed = seed
         self.max_steps = max_steps
 

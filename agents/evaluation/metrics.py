@@ -15,6 +15,7 @@ from qrl.agents.evaluation.statistics import linear_correlation, rank_correlatio
 from qrl.common.errors import ConfigError
 
 if TYPE_CHECKING:
+    from qrl.agents.evaluation.hindsight import Hindsight
     from qrl.agents.evaluation.measurements import Estimates, Measurements, Tasks
 
 Value = float | None
@@ -45,7 +46,12 @@ class Metric:
     @property
     def needs_distances(self) -> bool:
         """Whether it does not exist for planners that only score actions."""
-        return self.key.startswith(("distances.", "axioms."))
+        return self.key.startswith(("distances.", "axioms.", "hindsight."))
+
+    @property
+    def of_held_out(self) -> bool:
+        """Whether it is measured on held-out trajectories, with or without a world."""
+        return self.key.startswith(("validation.", "hindsight."))
 
 
 def _of_tasks(compute: Callable[["Tasks"], Any]) -> Callable[["Tasks"], Value]:
@@ -68,8 +74,12 @@ def _spl(tasks: "Tasks") -> Value:
 
 
 def _spearman(pairs: "Estimates") -> Value:
+    return _ranks_agree(pairs.estimate, pairs.exact)
+
+
+def _ranks_agree(estimate: "np.ndarray[Any, Any]", steps: "np.ndarray[Any, Any]") -> Value:
     """Over all pairs, infinite estimates ranking last; undefined for NaN and where one side is constant."""
-    correlation = rank_correlation(pairs.estimate, pairs.exact)
+    correlation = rank_correlation(estimate, steps)
     return None if np.isnan(correlation) else correlation
 
 
@@ -166,6 +176,10 @@ def _own(*keys: str) -> dict[str, str]:
     return {key: key for key in keys}
 
 
+def _hindsight(measurements: "Measurements") -> "Hindsight | None":
+    return None if measurements.validation is None else measurements.validation.hindsight
+
+
 def _axiom(name: str) -> Callable[["Measurements"], Value]:
     return lambda measurements: None if measurements.axioms is None else getattr(measurements.axioms, name)
 
@@ -225,6 +239,27 @@ METRICS = [
            _axiom("asymmetry"), 2, None, "asymmetry"),
     Metric("axioms.true_asymmetry", "asymmetry, exact", "the same of the exact distances",
            _axiom("true_asymmetry"), 2),
+    *_within("validation.", lambda m: m.validation, [
+        Metric("loss", "validation loss", "loss of the learner on held-out trajectories",
+               lambda part: part.loss, 5, False),
+        Metric("trajectories", "held-out trajectories", "number of held-out trajectories",
+               lambda part: len(part.lengths), 0),
+        Metric("mean_length", "  mean length", "mean number of steps of held-out trajectories",
+               lambda part: _mean(part.lengths), 1),
+    ], columns={"loss": "validation_loss"}, headline=("loss",), in_training=("loss",)),
+    *_within("hindsight.", _hindsight, [
+        Metric("consistency", "hindsight consistency",
+               "fraction of pairs of a held-out trajectory with d(x_i, x_j) <= j - i: 1 for exact distances in a "
+               "deterministic world", lambda pairs: _mean(pairs.consistent), 3, True),
+        Metric("excess", "  excess over hindsight",
+               "mean of d(x_i, x_j) - (j - i) where positive, else 0, over these pairs",
+               lambda pairs: _mean(pairs.excess), 2, False),
+        Metric("spearman", "  rank correlation with hindsight",
+               "rank correlation of d(x_i, x_j) and j - i over these pairs; below 1 where trajectories wander",
+               lambda pairs: _ranks_agree(pairs.distance, pairs.steps), 3, True),
+        Metric("pairs", "", "number of these pairs; of more, a random sample", len, 0),
+    ], columns={key: f"hindsight_{key}" for key in ("consistency", "excess", "spearman")},
+       headline=("consistency", "excess", "spearman"), in_training=("consistency", "excess", "spearman")),
 ]  # fmt: skip
 
 

@@ -1,26 +1,28 @@
-"""Pictures of an evaluation: distance maps with greedy arrows, estimates against exact steps, success by distance."""
+"""Pictures of an evaluation, and among them its maps: learned and exact distances with greedy arrows."""
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
-from qrl.agents.evaluation.measurements import reachable_goals, seen_goals
-from qrl.agents.evaluation.results import PICTURES, REFERENCES, DistanceRow, Evaluation, Results
+from qrl.agents.evaluation.plots import estimates_picture, success_picture
+from qrl.agents.evaluation.results import PICTURES, VALIDATION_PICTURES, Evaluation
+from qrl.agents.evaluation.validation_pictures import hindsight_picture, lengths_picture
 from qrl.agents.planning.planner import GreedyPolicy, Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
-from qrl.envs.dataset import Dataset
+from qrl.common.figures import (
+    clipping,
+    figure_files,
+    save_figure,
+)
 from qrl.envs.ground_truth import GroundTruth
 from qrl.envs.layout import MOVES
-from qrl.envs.pictures import draw_map, save_figure
+from qrl.envs.pictures import draw_map
 
 _LOST = "#e6002e"
 _ARROW: dict[str, Any] = {
@@ -36,9 +38,9 @@ _ARROW: dict[str, Any] = {
 def evaluation_pictures(
     evaluator: Evaluator, subject: Subject, evaluation: Evaluation, folder: Path, goal: GridCell | None = None
 ) -> list[Path]:
-    """All pictures that can be drawn of an evaluation; `goal` is that of the distance map."""
+    """Draw all pictures that an evaluation has, in every format, and return the files; `goal`: of the distance map."""
     distance_map, estimates, success = (folder / name for name in PICTURES)
-    paths = []
+    paths: list[Path] = []
     truth = evaluator.truth
     if truth is not None and subject.steps is not None:
         if truth.world.cells is not None:
@@ -49,7 +51,14 @@ def evaluation_pictures(
     if evaluation.results.success_by_distance:
         paths.append(success)
         success_picture([evaluation.results, *evaluation.references], success)
-    return paths
+    if truth is None and subject.validation is not None:
+        hindsight, lengths = (folder / name for name in VALIDATION_PICTURES)
+        if subject.validation.hindsight is not None:
+            paths.append(hindsight)
+            hindsight_picture(subject.validation.hindsight, subject.name, hindsight)
+        paths.append(lengths)
+        lengths_picture(evaluator.dataset.lengths, subject.validation.lengths, lengths)
+    return [file for path in paths for file in figure_files(path)]
 
 
 def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | Path) -> None:
@@ -62,28 +71,32 @@ def distance_maps(subject: Subject, truth: GroundTruth, goal: int, path: str | P
     exact = truth.distances[:, goal]
     finite = np.isfinite(exact)
     shown = np.where(finite, exact, np.nan)
-    scale: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": exact[finite].max()}
+    longest = float(exact[finite].max())
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": longest}
     difference = np.where(finite & np.isfinite(learned), learned - shown, np.nan)
     extreme = max(1.0, float(np.nanmax(np.abs(difference))))
     optimal = TablePolicy.greedy(oracle_steps(truth), truth.world.observations, seed=0)
     figure = Figure(figsize=(13.5, 5.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    drawn = draw_map(left, truth.world, np.where(np.isfinite(learned), learned, np.nan), **scale)
+    estimated = np.where(np.isfinite(learned), learned, np.nan)
+    drawn = draw_map(left, truth.world, estimated, **scale)
     lost = _draw_policy(
         left, truth, subject.policy.choose(states, np.full(len(states), goal)), goal, np.ones(len(exact), bool)
     )
     reached = f"{int((finite & elsewhere & ~lost).sum())} of {int((finite & elsewhere).sum())} states reach the goal"
-    source = "learned" if subject.agent is not None else "estimated"
-    left.set_title(f"{source}: {reached}")
-    figure.colorbar(drawn, ax=left, shrink=0.75, label="steps to the goal")
+    source = "Learned" if subject.agent is not None else "Estimated"
+    left.set_title(f"{source}: {reached}" + ("" if np.isfinite(learned).all() else " (white: no estimate)"))
+    clipped = clipping(estimated, 0, longest, "states")
+    label = "steps to the goal" + (f" ({clipped.note})" if clipped.note else "")
+    figure.colorbar(drawn, ax=left, shrink=0.75, label=label, extend=clipped.extend)
     drawn = draw_map(middle, truth.world, shown, **scale)
     _draw_policy(middle, truth, optimal.table[:, goal], goal, finite)
-    middle.set_title("exact" + ("" if finite.all() else " (white: unreachable)"))
+    middle.set_title("Exact" + ("" if finite.all() else " (white: unreachable)"))
     figure.colorbar(drawn, ax=middle, shrink=0.75, label="steps to the goal")
     drawn = draw_map(right, truth.world, difference, cmap="RdBu_r", vmin=-extreme, vmax=extreme)
     _draw_goal(right, truth, goal)
     right.set_title(f"{source} - exact (mean {np.nanmean(difference):+.1f} steps)")
-    figure.colorbar(drawn, ax=right, shrink=0.75, label="red: overestimated, blue: underestimated")
+    figure.colorbar(drawn, ax=right, shrink=0.75, label="steps too many (red) or too few (blue)")
     x, y = truth.world.cells[goal]
     figure.suptitle(f"{subject.name}: distance to the goal (star) at column {x}, row {y} of {truth.world.name}")
     if _has_arrows(truth):
@@ -141,85 +154,8 @@ def _legend() -> list[Line2D]:
 
     return [
         entry(r"$\rightarrow$", "white", "greedy action that leads to the goal", 13),
-        entry(r"$\rightarrow$", _LOST, "one that never does", 13),
-        entry(r"$\Rightarrow$", _LOST, "inside a loop", 15),
-        entry("X", _LOST, "move blocked by a wall or door"),
-        entry(r"$\rightarrow$", "black", "one-way door: never passable against its arrow", 13),
+        entry(r"$\rightarrow$", _LOST, "greedy action that never does", 13),
+        entry(r"$\Rightarrow$", _LOST, "greedy action inside a loop", 15),
+        entry("X", _LOST, "greedy action blocked by a wall or door"),
+        entry(r"$\rightarrow$", "black", "one-way door, not passable against its arrow", 13),
     ]
-
-
-def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, path: str | Path) -> None:
-    """Estimated against exact steps to the goal, for pairs seen and unseen in the data."""
-    assert subject.steps is not None
-    exact = oracle_steps(truth)
-    reachable = reachable_goals(exact)
-    seen = np.zeros_like(reachable) if dataset.noisy else seen_goals(dataset)
-    top = 1.25 * float(exact[reachable].max())
-    figure = Figure(figsize=(12, 5.4), layout="constrained")
-    for ax, chosen, title in zip(
-        figure.subplots(1, 2, sharey=True), (reachable & seen, reachable & ~seen), ("seen", "unseen"), strict=True
-    ):
-        _draw_density(ax, exact[chosen], subject.steps[chosen], top)
-        ax.set_title(f"{chosen.sum():,} pairs {title} within a trajectory of the data")
-        ax.set_xlabel("exact steps to the goal")
-    figure.axes[0].set_ylabel("estimated steps to the goal")
-    figure.axes[0].legend(loc="upper left")
-    figure.suptitle(f"{subject.name}: estimates against exact steps, for every state, action and goal")
-    save_figure(figure, path)
-
-
-def _draw_density(ax: Axes, exact: NDArray[np.float32], estimate: NDArray[np.float32], top: float) -> None:
-    longest = math.ceil(exact.max()) if len(exact) else 1
-    bins = (np.arange(longest + 2) - 0.5, np.linspace(-1, top, 120))
-    estimate = np.clip(estimate, -1, top)  # beyond the picture: drawn on its edge
-    if len(exact):
-        *_, image = ax.hist2d(exact, estimate, bins=bins, norm=LogNorm(), cmap="Blues")
-        ax.figure.colorbar(image, ax=ax, label="pairs")
-        rounded = np.rint(exact)  # no change where distances are numbers of steps
-        values = np.unique(rounded)
-        quantiles = [np.quantile(estimate[rounded == value], (0.1, 0.5, 0.9)) for value in values]
-        low, middle, high = np.transpose(quantiles)
-        ax.plot(values, middle, color="#d95f02", lw=2, label="median")
-        ax.plot(values, low, color="#d95f02", lw=1, ls=":", label="10 % and 90 %")
-        ax.plot(values, high, color="#d95f02", lw=1, ls=":")
-    ax.plot([0, longest], [0, longest], color="black", lw=1, label="exact")
-    ax.set_ylim(-1, top)
-
-
-def success_picture(results: Sequence[Results], path: str | Path) -> None:
-    """Success rate by the exact distance of the tasks, a line per planner."""
-    figure = Figure(figsize=(9.5, 5), layout="constrained")
-    ax = figure.subplots()
-    for result in results:
-        rows = result.success_by_distance
-        style: dict[str, Any] = {"lw": 2.2, "marker": "o"}
-        if result.name in REFERENCES:
-            style = REFERENCE_STYLES[result.name]
-        label = f"{result.name} ({result.success_rate:.3f})"
-        ax.plot([_middle(row) for row in rows], [row["success_rate"] or 0 for row in rows], label=label, **style)
-    longest = max(results, key=lambda result: len(result.success_by_distance)).success_by_distance
-    ax.set_xticks(
-        [_middle(row) for row in longest],
-        [f"{row['low']}-{row['high']}\n({row['tasks']:,})" for row in longest],
-    )
-    ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel("exact distance from start to goal (number of tasks)")
-    ax.set_ylabel("success rate (in brackets: over all tasks)")
-    ax.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    save_figure(figure, path)
-
-
-def _middle(row: DistanceRow) -> float:
-    low, high = row["low"], row["high"]
-    assert low is not None
-    assert high is not None
-    return (low + high) / 2
-
-
-# The oracle is thin and on top: other lines often lie below it.
-REFERENCE_STYLES: dict[str, dict[str, Any]] = {
-    "oracle": {"lw": 1, "ls": ":", "color": "black", "zorder": 5},
-    "random": {"lw": 1.4, "ls": "--", "marker": ".", "color": "0.6"},
-    "empirical-graph": {"lw": 3, "ls": "--", "color": "#c9a227", "zorder": 1},
-}

@@ -11,7 +11,8 @@ from qrl.common.json_text import parse_json
 from qrl.common.nesting import nest
 
 ProtocolName = Literal["paper", "exhaustive"]
-PICTURES = ("distance-map.png", "estimates.png", "success.png")
+PICTURES = ("distance-map", "estimates", "success")  # each in every format of a figure
+VALIDATION_PICTURES = ("hindsight", "lengths")  # of data without a world
 REFERENCES = {
     "oracle": "plans with the exact distances",
     "random": "takes uniformly random actions",

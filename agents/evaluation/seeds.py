@@ -10,9 +10,9 @@ from qrl.agents.evaluation.metrics import METRICS, Metric
 from qrl.agents.evaluation.results import Results
 from qrl.agents.evaluation.tables import show_number
 from qrl.agents.evaluation.trained_agent import TrainedAgent
-from qrl.agents.runs.settings import DATA_GROUPS
+from qrl.agents.runs.settings import DATA_GROUPS, REPLACEABLE
 
-_FREE = {"seed", "run", "dataset", "device", "threads", "compile", "checkpoint_keep", *DATA_GROUPS}
+_FREE = {"seed", "run", "device", "threads", "compile", *REPLACEABLE, *DATA_GROUPS}
 
 
 @dataclass(frozen=True)

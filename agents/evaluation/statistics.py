@@ -29,8 +29,8 @@ def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
     return ranks[inverse]
 
 
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """A 95 % confidence interval of a success rate."""
+def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
+    """A 95 % confidence interval of a success rate; expected successes are no integers."""
     rate, weight = successes / trials, _Z**2 / trials
     center = (rate + weight / 2) / (1 + weight)
     half = math.sqrt(rate * (1 - rate) * weight + weight**2 / 4) / (1 + weight)

@@ -52,6 +52,12 @@ def text_table(results: Sequence[Results]) -> str:
     return align([("", [result.name for result in results]), *results_rows(results)])
 
 
+def results_text(results: Sequence[Results]) -> str:
+    """The table of results and, for the first of them, that by exact distance."""
+    by_distance = rows_by_distance(results[0])
+    return "\n\n".join([text_table(results), *([align(by_distance)] if by_distance else [])])
+
+
 def align(rows: Sequence[TextRow]) -> str:
     """Rows as lines of text: titles flush left, values flush right in their columns."""
     left = max(len(title) for title, _ in rows)

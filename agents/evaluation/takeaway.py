@@ -38,8 +38,24 @@ def _error(result: Results) -> str:
 
 def _distances(results: Sequence[Results]) -> str:
     """Without tasks: what is known of the distances themselves."""
+    validated = [result for result in results if result["validation.loss"] is not None]
+    if validated:
+        return f"There is no world to plan in. {_validation(validated)}"
     violations = [(result.name, result["axioms.triangle_violations"]) for result in results]
     known = [f"{name} {value:.2%}" for name, value in violations if value is not None]
     if not known:
         return "There is no world to plan in, and there are no distances to compare."
     return f"There is no world to plan in. Triples that violate the triangle inequality: {', '.join(known)}."
+
+
+def _validation(results: Sequence[Results]) -> str:
+    """On held-out trajectories: how far distances agree with hindsight, or the loss where there are none."""
+    parts = []
+    for result in results:
+        consistency, correlation = result["hindsight.consistency"], result["hindsight.spearman"]
+        if consistency is None:
+            parts.append(f"{result.name} has no distances, and a validation loss of {result['validation.loss']:.4g}")
+            continue
+        ranks = "" if correlation is None else f", with a rank correlation of {correlation:.2f}"
+        parts.append(f"{result.name} keeps {consistency:.1%} of pairs within the steps taken{ranks}")
+    return f"On held-out trajectories, {'; '.join(parts)}."

@@ -1,16 +1,18 @@
 """The agent of a training run, opened for evaluation: with its data, and what a reader of its results should know."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from qrl.agents.errors import RunError
 from qrl.agents.evaluation.evaluator import Evaluator, Subject
 from qrl.agents.evaluation.results import REFERENCES, Evaluation, ProtocolName, Results
+from qrl.agents.evaluation.validation import Validation, Validator
 from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.rollouts import Env
-from qrl.agents.runs.checkpoint import Checkpoint
+from qrl.agents.runs.checkpoint import Checkpoint, load_checkpoint
 from qrl.agents.runs.run import Run
 from qrl.common.errors import ConfigError
 from qrl.envs.collector import collect_elsewhere
@@ -23,6 +25,7 @@ class TrainedAgent:
     run: Run
     agent: Agent
     checkpoint: Checkpoint
+    path: Path  # of the checkpoint
     dataset: Dataset
     notices: list[str]
     elsewhere: bool = False  # whether it is evaluated in another world than that of its data
@@ -65,7 +68,11 @@ class TrainedAgent:
         if world:
             data = collect_elsewhere(data, world)
             notices.append(f"{run.path} was trained in another world than the one with {', '.join(world)}")
-        return cls(run, agent, metadata, data, notices, elsewhere=bool(world))
+        path = run.checkpoint if checkpoint is None else Path(checkpoint)
+        trained = cls(run, agent, metadata, path, data, notices, elsewhere=bool(world))
+        if data.world is None and trained.held_out is None:
+            notices.append(f"{run.path} holds out no trajectories of its data: nothing is validated")
+        return trained
 
     def evaluator(
         self, protocol: ProtocolName | None = None, episodes: int | None = None, seed: int = 0, env: Env | None = None
@@ -90,8 +97,24 @@ class TrainedAgent:
             "complete": self.run.finished,
         }
 
+    @cached_property
+    def held_out(self) -> Dataset | None:
+        """Trajectories to validate on: those that the run holds out, or all of other data of an unknown world."""
+        if self.dataset.content_hash == self.checkpoint.dataset_hash:
+            held_out: Dataset | None = self.run.problem.split(self.run.settings, self.dataset)[1]
+            return held_out
+        return self.dataset if self.dataset.world is None else None
+
+    @cached_property
+    def validation(self) -> Validation | None:
+        if self.held_out is None:
+            return None
+        learner = self.run.settings.learner
+        validator = Validator(self.agent.model, self.agent.scaling, self.held_out, learner)
+        return validator.measure(load_checkpoint(self.path)[1])
+
     def subject(self, evaluator: Evaluator) -> Subject:
-        return evaluator.agent(self.agent, self.name)
+        return replace(evaluator.agent(self.agent, self.name), validation=self.validation)
 
     def evaluate(self, evaluator: Evaluator, subject: Subject | None = None, references: bool = True) -> Evaluation:
         """`subject`: this agent's, if it has been made already, which takes the time of all distances."""
@@ -99,15 +122,16 @@ class TrainedAgent:
         return evaluator.evaluate(subject, references=references, notices=self.notices, **self.origin)
 
     def log(self, results: Results) -> None:
-        """Write the values into the run's TensorBoard, at the checkpoint's step."""
-        from qrl.agents.runs.events import EventFile
+        """Show the results in the run's trackers, at the checkpoint's step."""
+        from qrl.agents.evaluation.tables import results_text
 
+        title, text = f"evaluation/{results.protocol or 'validation'}", f"```\n{results_text([results])}\n```"
         try:
-            with EventFile(self.run.tensorboard) as events:
-                tags = {f"planning-{results.protocol}/{key}": value for key, value in results.scalars().items()}
-                events.add(tags, self.checkpoint.step)
+            with self.run.trackers() as trackers:
+                for tracker in trackers:
+                    tracker.report(title, text, results.scalars(), self.checkpoint.step)
         except OSError as error:
-            raise RunError(f"{self.run.tensorboard} cannot be written: {error.strerror or error}") from error
+            raise RunError(f"{error.filename or self.run.path} cannot be written: {error.strerror or error}") from error
 
 
 def open_agents(runs: Sequence[str | Path], seed: int = 0) -> list[TrainedAgent]:

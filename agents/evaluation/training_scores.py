@@ -1,4 +1,4 @@
-"""What is measured against the ground truth during training."""
+"""What is measured during training: against the ground truth, and on held-out trajectories."""
 
 import numpy as np
 import torch
@@ -6,6 +6,7 @@ from torch import Tensor
 
 from qrl.agents.evaluation.measurements import Measurements, Tasks
 from qrl.agents.evaluation.metrics import METRICS, columns
+from qrl.agents.evaluation.validation import Validation
 from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import Ids, LazyPolicy, RandomPolicy, Steps, TablePolicy, all_steps_to_goal, follow
 from qrl.common.seeds import derived_seed
@@ -17,15 +18,24 @@ SAMPLED_TASKS = 100  # in worlds too large to plan all of them
 
 
 def score_planning(
-    model: QModel, observations: Tensor, dataset: Dataset, seed: int, learns: Learns = "distances"
+    model: QModel,
+    observations: Tensor,
+    dataset: Dataset,
+    seed: int,
+    learns: Learns = "distances",
+    validation: Validation | None = None,
 ) -> dict[str, float]:
-    """The metrics worth their time during training, by column; none without a world."""
+    """The metrics worth their time during training, by column; those of planning need a world."""
     if dataset.world is None:
-        return {}
-    truth = ground_truth(dataset.world)
-    measure = _all_tasks if len(observations) <= MAX_TABLE else _sampled_tasks
-    measurements = measure(model, observations, dataset, truth, seed, learns)
-    scores = {name: metric.compute(measurements) for name, metric in columns(METRICS).items() if metric.in_training}
+        measurements = Measurements(tasks=None, dataset=dataset)
+    else:
+        measure = _all_tasks if len(observations) <= MAX_TABLE else _sampled_tasks
+        measurements = measure(model, observations, dataset, ground_truth(dataset.world), seed, learns)
+    measurements.validation = validation
+    scored = {name: metric for name, metric in columns(METRICS).items() if metric.in_training}
+    if dataset.world is None:
+        scored = {name: metric for name, metric in scored.items() if metric.of_held_out}
+    scores = {name: metric.compute(measurements) for name, metric in scored.items()}
     return {name: value for name, value in scores.items() if value is not None}
 
 

@@ -193,6 +193,19 @@ class Learner(ABC):
         self.sampler.load_state_dict(state.sampler)
         self.steps_done = state.step
 
+    def load_networks(self, tensors: dict[str, Tensor]) -> None:
+        """Take over the networks in the state of such a learner on other data, to be evaluated only.
+
+        A module whose shapes depend on the data, such as a multiplier per transition, stays at its initialization.
+        """
+        for part, module in self._parts(nn.Module).items():
+            weights = with_prefix(tensors, part)
+            if {key: value.shape for key, value in weights.items()} == {
+                key: value.shape for key, value in module.state_dict().items()
+            }:
+                module.load_state_dict(weights)
+            module.eval()
+
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Start from the weights of another model of the same shape, also in the modules that copy the model."""
         for module in self._parts(nn.Module).values():

@@ -56,9 +56,10 @@ class IqlLearner(Learner):
         before_any = torch.zeros_like(a)
         with torch.no_grad():
             q = discounted(self.target, self.observations, s, a, g, b)
+            training = self.value.training
             self.value.eval()  # the running statistics are those of the states, not of the next states
             following = discounted(self.value, self.observations, batch.next_states, before_any, g, b)
-            self.value.train()
+            self.value.train(training)
             y = arrival_targets(self.model.spec.discount * following, batch, self.model)
         predicted = discounted(self.model, self.observations, s, a, g, b)
         value = discounted(self.value, self.observations, s, before_any, g, b)

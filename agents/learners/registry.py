@@ -123,6 +123,11 @@ def list_learners() -> list[str]:
     return LEARNERS.names()
 
 
+def builtin_learners(data: str | None = None) -> list[str]:
+    """The names of qrl's own learners, found without importing torch; `data`: only those that learn from this kind."""
+    return [name for name, settings in _BUILTIN.items() if data in (None, settings.DATA)]
+
+
 def owners(key: str, data: str) -> list[str]:
     """The learners of this kind of data that have a key, among qrl's own and those of loaded plugins."""
     known = _BUILTIN | {name: entry.settings for name, entry in LEARNERS.entries.items()}

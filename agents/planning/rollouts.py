@@ -1,21 +1,20 @@
 """Episodes in a real environment: any gymnasium environment with goals and Discrete actions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from PIL import Image
 from tqdm import tqdm
 
 import qrl.envs  # noqa: F401 - registers the environment
-from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, Policy, as_rows
+from qrl.agents.planning.agent import Agent
+from qrl.agents.planning.planner import MAX_STEPS, Ids, Outcome, Policy, Steps, as_rows
 from qrl.common.errors import UserError
-from qrl.common.files import atomic_write
 from qrl.common.imports import search_working_directory
 from qrl.envs.errors import WorldError
 from qrl.envs.header import Spaces
@@ -24,17 +23,24 @@ from qrl.envs.registration import ENV_ID
 
 Env = gymnasium.Env[Any, Any]
 Frame = NDArray[np.uint8]
+Estimate = Callable[[NDArray[np.float32], NDArray[np.float32]], float]  # of the steps from an observation to a goal
 
 
 @dataclass(frozen=True)
 class Episode:
-    """observations: T + 1 of them; cause: as in `Outcome`, or "ended" where the world ended it short of the goal."""
+    """observations: T + 1 of them; cause: as in `Outcome`, or "ended" where the world ended it short of the goal.
+
+    Of an episode to be looked at, also for each observation: the frame; in MiniGrid's environments, where in the frame
+    the agent is, as fractions of its width and height; and the estimated steps to the goal, where there are any.
+    """
 
     observations: list[NDArray[np.float32]]
     actions: list[int]
     success: bool
     cause: str
-    frames: list[Frame]
+    frames: list[Frame] = field(default_factory=list)
+    trail: list[tuple[float, float]] = field(default_factory=list)
+    estimates: list[float] = field(default_factory=list)
 
 
 def open_env(env_id: str, **options: Any) -> Env:
@@ -71,12 +77,20 @@ def check_env(env: Env, wanted: Spaces) -> None:
             )
 
 
-def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, render: bool = False, **reset: Any) -> Episode:
+def play(
+    env: Env,
+    policy: Policy,
+    max_steps: int = MAX_STEPS,
+    render: bool = False,
+    estimate: Estimate | None = None,
+    **reset: Any,
+) -> Episode:
     """One episode, with frames if asked for; `reset` goes to env.reset."""
     observation, info = env.reset(**reset)
     path = [_flat(observation, "observation")]
     actions: list[int] = []
-    frames = [_frame(env)] if render else []
+    goal = _flat(observation, "desired_goal")
+    frames, trail = ([_frame(env)], _position(env)) if render else ([], [])
     success = terminated = truncated = False
     while not (success or terminated or truncated) and len(actions) < max_steps:
         actions.append(policy.act(path[-1], _flat(observation, "desired_goal")))
@@ -85,8 +99,26 @@ def play(env: Env, policy: Policy, max_steps: int = MAX_STEPS, render: bool = Fa
         path.append(_flat(observation, "observation"))
         if render:
             frames.append(_frame(env))
+            trail += _position(env)
     cause = "" if success else "ended" if terminated else _cause(path) if policy.deterministic else "cap"
-    return Episode(path, actions, success, cause, frames)
+    estimates = [] if estimate is None else [0.0 if np.array_equal(row, goal) else estimate(row, goal) for row in path]
+    return Episode(path, actions, success, cause, frames, trail, estimates)
+
+
+def estimator(agent: Agent | None, steps: Steps | None, observations: NDArray[np.float32]) -> Estimate | None:
+    """The estimates of an agent, or of a table of steps between `observations`, where NaN stands for other ones."""
+    if agent is not None and agent.learns == "distances":
+        return lambda row, goal: float(agent.steps_to_goal(row, goal).min()) + 1
+    if steps is None:
+        return None
+    distances = steps.min(-1) + 1
+    ids = {row.tobytes(): state for state, row in enumerate(as_rows(observations))}
+
+    def estimate(row: NDArray[np.float32], goal: NDArray[np.float32]) -> float:
+        state, target = ids.get(row.tobytes()), ids.get(goal.tobytes())
+        return math.nan if state is None or target is None else float(distances[state, target])
+
+    return estimate
 
 
 def _flat(observation: dict[str, Any], key: str) -> NDArray[np.float32]:
@@ -95,6 +127,15 @@ def _flat(observation: dict[str, Any], key: str) -> NDArray[np.float32]:
 
 def _frame(env: Env) -> Frame:
     return np.asarray(env.render(), np.uint8)
+
+
+def _position(env: Env) -> list[tuple[float, float]]:
+    """The middle of the agent's cell, as fractions of the frame; empty where the environment is not MiniGrid's."""
+    world: Any = env.unwrapped
+    if not all(hasattr(world, name) for name in ("agent_pos", "width", "height")):
+        return []
+    x, y = world.agent_pos
+    return [((x + 0.5) / world.width, (y + 0.5) / world.height)]
 
 
 def _cause(path: list[NDArray[np.float32]]) -> str:
@@ -129,22 +170,3 @@ def outcome(episodes: Sequence[Episode]) -> Outcome:
         np.array([len(episode.actions) for episode in episodes]),
         np.array([episode.cause for episode in episodes]),
     )
-
-
-def save_gif(episode: Episode, path: str | Path, milliseconds: int = 150) -> None:
-    """The episode as an endless GIF; a loop is shown until it closes, not up to the cap."""
-    first, *others = (Image.fromarray(frame) for frame in episode.frames[: _closed(episode)])
-    pauses = [milliseconds] * len(others) + [10 * milliseconds]
-    with atomic_write(path) as file:
-        first.save(file, "GIF", save_all=True, append_images=others, duration=pauses, loop=0)
-
-
-def _closed(episode: Episode) -> int:
-    """Frames up to a few steps after the first return to a state, if the episode never leaves the loop."""
-    if episode.cause in {"loop", "blocked"}:
-        seen: set[bytes] = set()
-        for step, row in enumerate(episode.observations):
-            if row.tobytes() in seen and row.tobytes() == episode.observations[-1].tobytes():
-                return step + 5
-            seen.add(row.tobytes())
-    return len(episode.frames)

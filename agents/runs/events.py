@@ -4,11 +4,14 @@ import itertools
 import os
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 _NUMBERS = itertools.count()  # tells the files of one process and second apart
@@ -27,17 +30,22 @@ class EventFile:
             start = SessionLog(status=SessionLog.START)
             self._write(Event(wall_time=time.time(), step=purge_step, session_log=start))
 
-    def add(self, scalars: dict[str, float], step: int) -> None:
+    def log(self, scalars: Mapping[str, float], step: int) -> None:
         """Write the values of a step, by tag."""
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+        self._add(step, *(Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()))
+
+    def report(self, title: str, text: str, values: Mapping[str, float], step: int) -> None:
+        """Write a table as one card of text: a card per value would show hundreds of single points."""
+        kind = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+        tensor = TensorProto(dtype=DT_STRING, string_val=[text.encode()])
+        self._add(step, Summary.Value(tag=title, metadata=kind, tensor=tensor))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _add(self, step: int, *values: Summary.Value) -> None:
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
 
     def _write(self, event: Event) -> None:
         self._records.write(event.SerializeToString())
         self._file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()

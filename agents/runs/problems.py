@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
 from qrl.agents.evaluation.metrics import METRICS, Metric, columns
 from qrl.agents.learners.settings import LearnerSettings, Learns
-from qrl.agents.runs.settings import GraphTrainSettings, RunSettings, TrainSettings
+from qrl.agents.runs.settings import MIN_TRAJECTORIES, VALIDATION, GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings, collect
@@ -21,11 +21,13 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
 from qrl.envs.npz import Data
+from qrl.envs.split import split
 from qrl.envs.world import World
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from qrl.agents.evaluation.validation import Validation
     from qrl.q_models.base import QModel
 
 
@@ -52,17 +54,31 @@ class Problem(ABC):
     def made_from(self, dataset: Any) -> Settings | None:
         """The settings that a dataset was made from; None for data of the user's own."""
 
+    def resolve(self, settings: Any, dataset: Any) -> Any:
+        """The settings with what follows from the data."""
+        return settings.with_data(self.made_from(dataset) or settings.data)
+
+    def split(self, settings: Any, dataset: Any) -> tuple[Any, Any]:
+        """The data to learn from, and what is held out of it, if anything is."""
+        return dataset, None
+
     @abstractmethod
     def score(
-        self, model: "QModel", observations: "Tensor", dataset: Any, seed: int, learns: Learns
+        self,
+        model: "QModel",
+        observations: "Tensor",
+        dataset: Any,
+        seed: int,
+        learns: Learns,
+        validation: "Validation | None",
     ) -> dict[str, float]:
-        """The metrics of a model, by column."""
+        """The metrics of a model, by column; `validation`: on what is held out."""
 
     def scored_states(self, dataset: Any, seed: int) -> NDArray[np.float32] | None:
         """What `score` observes of the states, where that is not the data itself."""
         return None
 
-    def scored(self, dataset: Any) -> list[str]:
+    def scored(self, settings: Any, dataset: Any) -> list[str]:
         """The columns that `score` gives."""
         return [name for name, metric in columns(self.metrics).items() if metric.in_training]
 
@@ -100,12 +116,29 @@ class OfflineRL(Problem):
             more["world"] = {"name": header.world.name, **header.world.params}
         return _settings(CollectorSettings, header.collector | more)
 
+    def resolve(self, settings: TrainSettings, dataset: Dataset) -> TrainSettings:
+        """Trajectories of an unknown world are held out unless the settings say otherwise: nothing else validates."""
+        settings = super().resolve(settings, dataset)
+        if settings.validation is not None or dataset.world is not None:
+            return settings
+        enough = dataset.num_episodes >= MIN_TRAJECTORIES
+        return settings.model_copy(update={"validation": VALIDATION if enough else 0.0})
+
+    def split(self, settings: TrainSettings, dataset: Dataset) -> tuple[Dataset, Dataset | None]:
+        return split(dataset, settings.validation) if settings.validation else (dataset, None)
+
     def score(
-        self, model: "QModel", observations: "Tensor", dataset: Dataset, seed: int, learns: Learns
+        self,
+        model: "QModel",
+        observations: "Tensor",
+        dataset: Dataset,
+        seed: int,
+        learns: Learns,
+        validation: "Validation | None",
     ) -> dict[str, float]:
         from qrl.agents.evaluation.training_scores import score_planning
 
-        return score_planning(model, observations, dataset, seed, learns)
+        return score_planning(model, observations, dataset, seed, learns, validation)
 
     def scored_states(self, dataset: Dataset, seed: int) -> NDArray[np.float32] | None:
         """Where every visit has an observation of its own, a new one of each state."""
@@ -113,8 +146,13 @@ class OfflineRL(Problem):
             return None
         return dataset.world.observe(np.arange(dataset.world.num_states), np.random.default_rng(seed))
 
-    def scored(self, dataset: Dataset) -> list[str]:
-        return [] if dataset.world is None else super().scored(dataset)
+    def scored(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
+        known = columns(self.metrics)
+        return [
+            name
+            for name in super().scored(settings, dataset)
+            if (settings.validation if known[name].of_held_out else dataset.world is not None)
+        ]
 
     def remarks(self, name: str, scores: Mapping[str, float], dataset: Dataset, seed: int) -> list[str]:
         from qrl.agents.evaluation.notices import chance_notices
@@ -125,13 +163,22 @@ class OfflineRL(Problem):
 
     def notices(self, settings: TrainSettings, dataset: Dataset) -> list[str]:
         notices = []
-        transitions, batch = dataset.num_transitions, settings.learner.batch_size
+        training, held_out = self.split(settings, dataset)
+        transitions, batch = training.num_transitions, settings.learner.batch_size
         if transitions < batch:
             notices.append(f"the dataset has {transitions} transitions, fewer than a batch of {batch}")
-        if dataset.world is None:
-            notices.append("the dataset has no world: nothing is evaluated against exact distances")
-        else:
+        if dataset.world is not None:
             notices += [*dataset.world.notices, *_chance_notices(settings.learner, dataset.world)]
+        elif held_out is not None:
+            notices.append(
+                f"the dataset has no world: instead of exact distances, {held_out.num_episodes:,} held-out "
+                f"trajectories of {dataset.num_episodes:,} validate the model"
+            )
+        else:
+            notices.append(
+                "the dataset has no world: nothing is evaluated, since no trajectories are held out; validation=0.1 "
+                "holds out a tenth"
+            )
         return notices
 
 
@@ -153,7 +200,13 @@ class GraphRegression(Problem):
         return _settings(GraphSettings, dataset.header.settings) if dataset.header.settings else None
 
     def score(
-        self, model: "QModel", observations: "Tensor", dataset: GraphDataset, seed: int, learns: Learns
+        self,
+        model: "QModel",
+        observations: "Tensor",
+        dataset: GraphDataset,
+        seed: int,
+        learns: Learns,
+        validation: "Validation | None",
     ) -> dict[str, float]:
         from qrl.agents.evaluation.graph_scores import score_validation
 

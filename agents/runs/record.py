@@ -29,6 +29,7 @@ class _Facts(BaseModel):
     learner_origin: _Text | None = None
     dataset_path: PathText | None = None
     num_steps: int | None = None
+    tracker_run: Annotated[str, Field(pattern=r"^[\w-]{1,100}$")] | None = None
     resumed: list[dict[str, Any]] = []
     extensions: list[dict[str, Any]] = []
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ from qrl.agents.runs.loading import load_agent
 from qrl.agents.runs.metrics_file import TIMES, Clock, MetricsFile
 from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
-from qrl.agents.runs.settings import DATA_GROUPS, EXTENDABLE, RunSettings, differences
+from qrl.agents.runs.settings import DATA_GROUPS, RunSettings
+from qrl.agents.runs.trackers import Tracked, Tracker, check_installed, open_trackers, tags
 from qrl.common.errors import ConfigError, RegistryError
 from qrl.common.files import atomic_write, check_path, is_file, remove_leftovers
 from qrl.common.locks import locked
@@ -26,7 +28,6 @@ from qrl.envs.errors import DatasetError
 from qrl.registry import Registration, find
 
 if TYPE_CHECKING:
-    from qrl.agents.runs.events import EventFile
     from qrl.agents.runs.trainer import Trainer
 
 Scalars = dict[str, float]
@@ -67,13 +68,14 @@ class Run:
         from qrl.agents.runs.model import resolve
         from qrl.agents.runs.trainer import Trainer
 
+        check_installed(settings.logger)
         settings = resolve(settings)
         source = None if init is None else cls.open(init)
         problem = problem_of(settings)
         if dataset is None:
             file = settings.dataset
             dataset = problem.collect(settings) if file is None else problem.dataset_type.load(file)
-        settings = settings.with_data(problem.made_from(dataset) or settings.data)
+        settings = problem.resolve(settings, dataset)
         assert settings.run is not None
         run = cls(settings.run, settings)
         run.dataset = dataset
@@ -129,16 +131,17 @@ class Run:
     def resume(cls, path: str | Path, changes: dict[str, Any] | None = None, command: str | None = None) -> "Run":
         """A run as its last checkpoint left it.
 
-        changes: `dataset`, the new path of the same data; `checkpoint_keep`; or `learner` with more `epochs` or
-        `min_steps`, which extend the training: the learning rate then follows the cosine of the new length, from the
+        changes: `dataset`, the new path of the same data; `checkpoint_keep`; `logger`; or `learner` with more `epochs`
+        or `min_steps`, which extend the training: the learning rate then follows the cosine of the new length, from the
         current step on.
         """
         run = cls.open(path, command)
+        check_installed((changes or {}).get("logger", run.settings.logger))
         if not changes:
             run.trainer  # noqa: B018 - checks the data and the checkpoint
             return run
         saved = run.settings
-        run.settings = run._changed(changes)
+        run.settings = saved.changed(changes, run.path)
         if changes.get("dataset") is not None:
             run.dataset = run.problem.dataset_type.load(run.settings.dataset)
         learner = run.trainer.learner  # checks the data and the checkpoint before anything is written
@@ -156,26 +159,6 @@ class Run:
             run.record.update(facts)
             run._write_config()
         return run
-
-    def _changed(self, changes: dict[str, Any]) -> RunSettings:
-        """The settings with those changes that a run may undergo."""
-        values = dict(changes)
-        update: dict[str, Any] = {key: values.pop(key) for key in ("dataset", "checkpoint_keep") if key in values}
-        learner = dict(values.pop("learner", {}))
-        longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
-        values["learner"] = learner
-        refused = differences(self.settings.model_dump(), values)
-        shorter = {key: value for key, value in longer.items() if value < getattr(self.settings.learner, key)}
-        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
-        if refused:
-            raise ConfigError(
-                f"--resume {self.path} cannot change settings: {listed(refused)}; leave them out, or start a new run"
-            )
-        if update.get("dataset") is not None:
-            update["dataset"] = str(Path(update["dataset"]).absolute())
-        update["learner"] = self.settings.learner.model_copy(update=longer)
-        settings: RunSettings = self.settings.model_copy(update=update)
-        return settings
 
     # Data
 
@@ -246,15 +229,13 @@ class Run:
     @property
     def columns(self) -> list[str]:
         """Those of metrics.csv."""
-        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.dataset)]
+        return ["step", *self.trainer.learner.scalars, *TIMES, *self.problem.scored(self.settings, self.dataset)]
 
     def train(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Scalars]:
         """Train to the end, or until `stop()`, and yield each row of metrics.
 
         Both end with a checkpoint, and so does leaving the loop over the rows.
         """
-        from qrl.agents.runs.events import EventFile
-
         with locked(self.path, RunError):
             for folder in (self.path, self._kept):
                 remove_leftovers(folder)
@@ -270,22 +251,29 @@ class Run:
                 self.record.note_resumed(learner.steps_done)
             columns = self.metrics.start(self.columns, learner.steps_done, self.settings.log_every)
             try:
-                with EventFile(self.tensorboard, purge_step=learner.steps_done + 1) as events:
-                    yield from self._steps(stop, events, columns)
+                with self.trackers(learner.steps_done + 1) as trackers:
+                    # Everything is on disk before the trackers end: that may take a while, and be interrupted.
+                    try:
+                        yield from self._steps(stop, trackers, columns)
+                    except GeneratorExit:  # the caller has left the loop, between two steps
+                        self._save()
+                        raise
+                    if learner.steps_done == learner.num_steps:
+                        self._mark_complete()
             except TrainingError as error:
                 raise TrainingError(
                     f"model {self.settings.model.name}: {error}; {self.checkpoint} keeps the last good state"
                 ) from None
-            except GeneratorExit:  # the caller has left the loop, between two steps
-                self._save()
-                raise
             except OSError as error:
                 raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from error
-            if learner.steps_done == learner.num_steps:
-                self._mark_complete()
 
-    def _steps(self, stop: Callable[[], bool], events: "EventFile", columns: list[str]) -> Iterator[Scalars]:
+    def trackers(self, first_step: int | None = None) -> "AbstractContextManager[list[Tracker]]":
+        """The trackers that the settings name; `first_step`: of the training that follows."""
+        return open_trackers(self.settings.logger, Tracked(self.path, self.record, self.recorded_settings, first_step))
+
+    def _steps(self, stop: Callable[[], bool], trackers: list[Tracker], columns: list[str]) -> Iterator[Scalars]:
         settings, learner = self.settings, self.trainer.learner
+        scored = self.problem.scored(self.dataset)
         clock = Clock(learner.steps_done)
         while learner.steps_done < learner.num_steps and not stop():
             step = learner.steps_done + 1
@@ -298,7 +286,8 @@ class Run:
                 if evaluate:
                     row |= self.trainer.score()
                 self.metrics.append(columns, row)
-                events.add(row, step)
+                for tracker in trackers:
+                    tracker.log(tags(row, scored), step)
                 yield row
                 clock = Clock(step)
             if last or step % settings.checkpoint_every == 0:

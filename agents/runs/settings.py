@@ -9,15 +9,19 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, create_model, field_validator
 
 from qrl.agents.errors import CheckpointError
-from qrl.agents.learners.registry import find_settings, owners
+from qrl.agents.learners.registry import builtin_learners, find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
+from qrl.agents.runs.trackers import TrackerNames
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.settings import PathText, Settings, merge
-from qrl.common.text import shown
+from qrl.common.text import listed, shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings
+from qrl.registry import builtin_names
 
+REPLACEABLE = ("dataset", "checkpoint_keep", "logger")  # keys that a resume may change
 EXTENDABLE = ("epochs", "min_steps")  # keys of the learner that may be raised, to extend the training
+VALIDATION, MIN_TRAJECTORIES = 0.1, 10  # held out of an unknown world, if it has enough trajectories
 DATA_GROUPS = {"collector", "graph"}  # what data is made from; a run on a file is identified by the file's hash
 
 
@@ -34,6 +38,10 @@ class ModelSettings(Settings):
     )
     params: dict[str, Any] = Field({}, description="its parameters, as model.params.KEY=VALUE; see list-models NAME")
 
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        return builtin_names() if key == "name" else super().names(key)
+
 
 class RunSettings(Settings):
     """What all training runs have in common."""
@@ -48,10 +56,14 @@ class RunSettings(Settings):
         "auto", description="compiled kernels, worth it from about a thousand steps; auto: if there is a C++ compiler"
     )
     log_every: int = Field(50, ge=1, description="steps between rows of metrics")
-    evaluate_every: int = Field(1000, ge=1, description="steps between evaluations against exact distances")
+    evaluate_every: int = Field(1000, ge=1, description="steps between evaluations")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints")
     checkpoint_keep: int | None = Field(
         None, ge=1, description="keep every k-th checkpoint in checkpoints/; by default only the last one"
+    )
+    logger: TrackerNames = Field(
+        ("tensorboard",),
+        description="trackers beside metrics.csv, separated by commas: tensorboard, wandb, trackio; empty for none",
     )
     learner: SerializeAsAny[LearnerSettings]
 
@@ -95,6 +107,10 @@ class RunSettings(Settings):
         return cls.from_values(saved, source, error)
 
     @classmethod
+    def suggestions(cls, key: str) -> list[str]:
+        return builtin_learners(cls._default_learner().DATA) if key == "learner.name" else super().suggestions(key)
+
+    @classmethod
     def explain_unknown(cls, key: str) -> str | None:
         group, name, *_ = *key.split("."), ""
         default = cls._default_learner()
@@ -124,8 +140,26 @@ class RunSettings(Settings):
 
         The folder may be moved, the data is identified by its hash, and training may be extended.
         """
-        free = {"run", "dataset", "checkpoint_keep", *DATA_GROUPS}
+        free = {"run", *REPLACEABLE, *DATA_GROUPS}
         return self.model_dump(mode="json", exclude=dict.fromkeys(free, True) | {"learner": set(EXTENDABLE)})
+
+    def changed(self, changes: Mapping[str, Any], run: Path) -> Self:
+        """The settings with those changes that `run` may undergo."""
+        values = dict(changes)
+        update: dict[str, Any] = {key: values.pop(key) for key in REPLACEABLE if key in values}
+        learner = dict(values.pop("learner", {}))
+        longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
+        values["learner"] = learner
+        refused = differences(self.model_dump(), values)
+        shorter = {key: value for key, value in longer.items() if value < getattr(self.learner, key)}
+        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
+        if refused:
+            raise ConfigError(
+                f"--resume {run} cannot change settings: {listed(refused)}; leave them out, or start a new run"
+            )
+        if update.get("dataset") is not None:
+            update["dataset"] = str(Path(update["dataset"]).absolute())
+        return self.model_copy(update=update | {"learner": self.learner.model_copy(update=longer)})
 
     def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
         """What differs from the `fixed` settings of a checkpoint."""
@@ -138,6 +172,13 @@ class TrainSettings(RunSettings):
 
     model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=256, latent_size=64), description="the Q-model")
     collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
+    validation: float | None = Field(
+        None,
+        ge=0,
+        le=0.5,
+        description="fraction of the trajectories that is held out for validation, the same ones for every seed; by "
+        f"default {VALIDATION} of {MIN_TRAJECTORIES} trajectories or more of an unknown world, else none",
+    )
     learner: SerializeAsAny[LearnerSettings] = Field(MboldSettings(), description="how it learns")
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from qrl.agents.errors import CheckpointError, TrainingError
+from qrl.agents.evaluation.validation import Validator
 from qrl.agents.learners.base import Learner, LearnerState
 from qrl.agents.learners.checks import quick_check
 from qrl.agents.learners.registry import find_learner
@@ -33,6 +34,7 @@ class Trainer:
     model_params: dict[str, Any]
     learner: Learner
     scaling: Scaling
+    validator: Validator | None  # of trajectories that are held out
 
     @classmethod
     def build(cls, settings: RunSettings, dataset: Any, scaling: Scaling | None = None) -> "Trainer":
@@ -40,7 +42,9 @@ class Trainer:
 
         A plugin's is checked against the contract.
         """
-        states, num_actions = problem_of(settings).states(dataset)
+        problem = problem_of(settings)
+        training, held_out = problem.split(settings, dataset)
+        states, num_actions = problem.states(training)
         observations = torch.tensor(states)
         scaling = scaling or _fit_scaling(settings, observations)
         spec = QModelSpec(scaling.output_dim, num_actions, settings.learner.discount)
@@ -50,11 +54,15 @@ class Trainer:
         seed = derived_seed(settings.seed, "batches")
 
         def build(model: QModel) -> Learner:
-            return registration.build(model, scaled, dataset, settings.learner, seed)
+            return registration.build(model, scaled, training, settings.learner, seed)
 
         if registration.origin != "qrl":
             quick_check(build(copy.deepcopy(model)), settings.learner)
-        return cls(settings, dataset, params, build(model), scaling)
+        learner = build(model)
+        validator = None
+        if held_out is not None:
+            validator = Validator(model, scaling, held_out, settings.learner, settings.device)
+        return cls(settings, dataset, params, learner, scaling, validator)
 
     @classmethod
     def warm_start(cls, settings: RunSettings, dataset: Any, path: Path) -> "Trainer":
@@ -118,7 +126,8 @@ class Trainer:
         states = problem.scored_states(self.dataset, derived_seed(seed, "observations"))
         if states is not None:
             observations = self.scaling(torch.tensor(states)).to(self.settings.device)
-        return problem.score(learner.model, observations, self.dataset, seed, learner.learns)
+        validation = None if self.validator is None else self.validator.measure(learner.state_dict().tensors)
+        return problem.score(learner.model, observations, self.dataset, seed, learner.learns, validation)
 
     def save(self, path: Path) -> None:
         model, state = self.learner.model, self.learner.state_dict()

@@ -1,136 +1,213 @@
-"""The figure of a study: the ranking metric against the axis, one panel per world; or a ranking under one condition."""
+"""The figure of a study: the ranking metric against the axis in small multiples; at a single value, a ranking."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
-from qrl.agents.evaluation.pictures import REFERENCE_STYLES
-from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.evaluation.style import REFERENCE_STYLES, Look, looks
 from qrl.agents.studies.findings import Findings, GroupSummary
-from qrl.envs.pictures import save_figure
+from qrl.agents.studies.panels import Panel, panels
+from qrl.common.figures import (
+    FRACTION_LIMITS,
+    grid_shape,
+    label_end,
+    panel_grid,
+    plain_log_axis,
+    save_figure,
+    spread_labels,
+    tidy,
+)
 
-BEST = 6  # families in the closer look
-_MARKERS = "osD^vPX*<>hp"
+_OTHERS: dict[str, Any] = {"color": "0.85", "lw": 1, "zorder": 1}
+_THIN: dict[str, Any] = {"lw": 0.6, "zorder": 2}
+_BAR: dict[str, Any] = {"elinewidth": 1.3, "capsize": 2.5, "fmt": "none", "zorder": 3}
 
 
-def study_picture(findings: Findings, groups: list[GroupSummary], path: Path) -> None:
-    figure = _ranking(findings, groups) if len(findings.conditions) == 1 else _lines(findings, groups)
+def study_picture(findings: Findings, groups: list[GroupSummary], path: Path) -> list[Path]:
+    """Draw the figure and return its files."""
+    shown = [group for group in groups if findings.kind.ranking in group.means]
+    figure = _ranking(findings, shown) if len(findings.study.settings.values) == 1 else _lines(findings, shown)
+    spread_labels(figure)
+    return save_figure(figure, path)
+
+
+def _note(findings: Findings, groups: Sequence[GroupSummary]) -> str:
+    """How points and bars are to be read."""
     seeds = len(findings.study.settings.seeds)
-    figure.suptitle(f"{findings.study.name}; bands: 95 % bootstrap intervals over {seeds} seeds")
-    save_figure(figure, path)
+    points = f"Points are means over {seeds} seeds" if seeds > 1 else "Points are the values of a single seed"
+    bars = "; bars are 95 % bootstrap intervals" if any(group.interval for group in groups) else ""
+    return f"{points}{bars}."
 
 
-def _ranking(findings: Findings, groups: list[GroupSummary]) -> Figure:
-    """One condition: a line per configuration of a family, the best on top."""
-    metric, sign = findings.kind.ranking, 1 if findings.kind.higher_is_better else -1
-    ranked = sorted((group for group in groups if metric in group.means), key=lambda group: sign * group.means[metric])
-    figure = Figure(figsize=(9, 1.6 + 0.3 * len(ranked)), layout="constrained")
-    ax = figure.subplots()
-    for row, group in enumerate(ranked):
-        if group.interval is not None:
-            ax.plot(group.interval, [row, row], color="C0", lw=6, alpha=0.3, solid_capstyle="butt")
-        ax.plot(group.means[metric], row, "o", color="C0" if group.selected else "0.6" if group.configuration else "k")
-    ax.set_yticks(range(len(ranked)), [_label(group) for group in ranked])
-    if not findings.kind.higher_is_better:
-        ax.set_xscale("log")
-    ax.set_xlabel(findings.kind.title(metric))
-    world, value = findings.conditions[0]
-    ax.set_title(f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:g}")
-    ax.grid(alpha=0.3)
-    return figure
+# Lines
 
 
 def _lines(findings: Findings, groups: list[GroupSummary]) -> Figure:
-    """One panel per world: the metric against the axis."""
-    worlds = list(findings.study.settings.worlds) or [""]
-    values = findings.study.settings.values
-    closer = len(worlds) == 1 and len(findings.selected) > BEST and len(values) > 2  # else it would be a single point
-    panels = len(worlds) + closer
-    figure = Figure(figsize=(4 + 5 * panels, 7), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    styles = {family: _style(number) for number, family in enumerate(findings.selected)}
-    for ax, world in zip(axes, worlds, strict=False):
-        in_world = [group for group in groups if group.condition.world == world]
-        for family, style in styles.items():
-            _draw_family(
-                ax, findings, [group for group in in_world if group.family == family], style, all_configurations=True
-            )
-        for name in findings.references:
-            _draw_reference(ax, findings, [group for group in in_world if group.family == name])
-        _frame(ax, findings, findings.study.settings.values, world or "all families; thin lines: every configuration")
-        if findings.kind.higher_is_better:
-            ax.set_ylim(-0.03, 1.03)
-    if closer:
-        _draw_best(axes[1], findings, [group for group in groups if group.family not in REFERENCES], styles)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    settings, title = findings.study.settings, findings.kind.title(findings.kind.ranking)
+    grid = panels(settings)
+    rows, columns = len(grid), len(grid[0])
+    size = (3.35 if columns > 2 else 4 if columns == 2 else 6.5, 2.8 if rows == 1 else 2.2 if rows < 5 else 1.95)
+    figure = Figure(figsize=(columns * size[0], 1 + rows * size[1]), layout="constrained")
+    axes = panel_grid(figure, rows, columns, rows * columns)
+    for row, column in np.ndindex(rows, columns):
+        ax, panel = axes[row * columns + column], grid[row][column]
+        if panel is None:
+            ax.remove()
+            continue
+        _draw_panel(ax, findings, [group for group in groups if group.condition.world == panel.world], panel)
+        if column == 0:
+            ax.set_ylabel(title, fontsize=9)
+        if row == rows - 1 or grid[row + 1][column] is None:
+            ax.set_xlabel(settings.axis_name, fontsize=9)
+    figure.suptitle(f"{findings.study.name}: {title} by {settings.axis_name}")
+    figure.legend(
+        handles=_legend(findings, grid, groups),
+        title=_note(findings, groups),
+        title_fontsize=9,
+        loc="outside lower center",
+        ncols=5,
+        fontsize=8,
+        frameon=False,
+    )
     return figure
 
 
-def _draw_best(ax: Axes, findings: Findings, groups: list[GroupSummary], styles: dict[str, dict[str, Any]]) -> None:
-    values = findings.study.settings.values
-    largest = values[len(values) // 2 :]
-    metric, sign = findings.kind.ranking, -1 if findings.kind.higher_is_better else 1
-    last = [
-        group for group in groups if group.selected and group.condition.value == values[-1] and metric in group.means
-    ]
-    best = [group.family for group in sorted(last, key=lambda group: sign * group.means[metric])[:BEST]]
-    for family in best:
-        members = [group for group in groups if group.family == family and group.condition.value in largest]
-        _draw_family(ax, findings, members, styles[family], all_configurations=False)
-    _frame(ax, findings, largest, f"the {len(best)} best at {values[-1]:,g}")
+def _legend(findings: Findings, grid: Iterable[Iterable[Panel | None]], groups: Sequence[GroupSummary]) -> list[Line2D]:
+    """What is not labelled in the panels."""
+    entries = [Line2D([], [], label=name, **REFERENCE_STYLES[name]) for name in findings.references]
+    if sum(panel is not None for row in grid for panel in row) > 1:
+        entries.append(Line2D([], [], label="other families", **_OTHERS))
+    if any(group.configuration and not group.selected for group in groups):
+        entries.append(Line2D([], [], label="other configurations of the family", color="0.3", lw=0.6))
+    return entries
 
 
-def _style(number: int) -> dict[str, Any]:
-    colors = colormaps["tab10"].colors  # type: ignore[attr-defined]
-    return {
-        "color": colors[number % 10],
-        "marker": _MARKERS[number % len(_MARKERS)],
-        "ls": ("-", "--", "-.")[number // 10 % 3],
-    }
+def _draw_panel(ax: Axes, findings: Findings, groups: Sequence[GroupSummary], panel: Panel) -> None:
+    """`groups`: those of the panel's world."""
+    settings, metric = findings.study.settings, findings.kind.ranking
+    logarithmic = min(settings.values) > 0
+    ax.plot(*_others(groups, metric, [name for name in findings.selected if name not in panel.looks]), **_OTHERS)
+    for name in findings.references:
+        ax.plot(*_points([group for group in groups if group.family == name], metric), **REFERENCE_STYLES[name])
+    for number, (name, look) in enumerate(panel.looks.items()):
+        members = [group for group in groups if group.family == name]
+        for configuration in dict.fromkeys(group.configuration for group in members if not group.selected):
+            line = [group for group in members if group.configuration == configuration]
+            ax.plot(*_points(line, metric), color=look.color, ls=look.line, **_THIN)
+        # Neighbouring points are moved apart sideways, so that their bars do not cover each other.
+        offset = 0.018 * (number - (len(panel.looks) - 1) / 2)
+        chosen = [group for group in members if group.selected]
+        _draw_family(ax, chosen, metric, look, _shifted(settings.values, offset, logarithmic))
+    if panel.title:
+        ax.set_title(panel.title, fontsize=9)
+    _frame(ax, findings, groups, logarithmic)
+
+
+def _points(groups: Sequence[GroupSummary], metric: str) -> tuple[list[float], list[float]]:
+    return [group.condition.value for group in groups], [group.means[metric] for group in groups]
+
+
+def _others(groups: Sequence[GroupSummary], metric: str, names: Iterable[str]) -> tuple[list[float], list[float]]:
+    """The lines of other families as one, with gaps: a single path keeps vector files small."""
+    lines = [_points([group for group in groups if group.family == name and group.selected], metric) for name in names]
+    return [x for line in lines for x in (*line[0], np.nan)], [y for line in lines for y in (*line[1], np.nan)]
+
+
+def _shifted(values: Sequence[float], offset: float, logarithmic: bool) -> dict[float, float]:
+    """Positions of the values, moved by a fraction of the width of the axis."""
+    low, high = min(values), max(values)
+    if logarithmic:
+        return {value: value * (high / low) ** offset for value in values}
+    return {value: value + (high - low) * offset for value in values}
 
 
 def _draw_family(
-    ax: Axes, findings: Findings, groups: list[GroupSummary], style: dict[str, Any], all_configurations: bool
+    ax: Axes, groups: Sequence[GroupSummary], metric: str, look: Look, positions: dict[float, float]
 ) -> None:
-    metric = findings.kind.ranking
-    for configuration in dict.fromkeys(group.configuration for group in groups):
-        line = [group for group in groups if group.configuration == configuration and metric in group.means]
-        if not line:
-            continue
-        x, y = [group.condition.value for group in line], [group.means[metric] for group in line]
-        if line[0].selected:
-            ax.plot(x, y, lw=2, ms=6, label=_label(line[0]), **style)
-            bands = [group.interval for group in line if group.interval is not None]
-            if len(bands) == len(line):
-                low, high = np.transpose(bands)
-                ax.fill_between(x, low, high, color=style["color"], alpha=0.13, lw=0)
-        elif all_configurations:
-            ax.plot(x, y, lw=0.6, color=style["color"], ls=style["ls"])
+    if not groups:
+        return
+    values, means = _points(groups, metric)
+    x = [positions[value] for value in values]
+    ax.errorbar(x, means, _reach(groups, metric), ecolor=look.color, **_BAR)
+    ax.plot(x, means, zorder=4, **look.style)
+    label_end(ax, means[-1], groups[0].family, look.color)
+
+
+def _reach(groups: Sequence[GroupSummary], metric: str) -> NDArray[np.float64]:
+    """(2, groups): how far the intervals reach below and above the means; NaN where there is none."""
+    ends = np.array([group.interval or (np.nan, np.nan) for group in groups]).T
+    means = np.array([group.means[metric] for group in groups])
+    return np.maximum([means - ends[0], ends[1] - means], 0)
+
+
+def _frame(ax: Axes, findings: Findings, groups: Sequence[GroupSummary], logarithmic: bool) -> None:
+    values = findings.study.settings.values
+    if logarithmic:
+        ax.set_xscale("log")
+    left, right = (_shifted(values, side, logarithmic) for side in (-0.07, 0.07))
+    ax.set_xlim(left[min(values)], right[max(values)])
+    ax.set_xticks(values, [f"{value:,.3g}" if value < 1 else f"{value:,g}" for value in values])
+    ax.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
+    ax.tick_params(labelsize=8)
+    if findings.kind.higher_is_better:
+        ax.set_ylim(*FRACTION_LIMITS)
+    else:  # the same limits in all panels of a world, so that they can be compared
+        plain_log_axis(ax, "y", _drawn(findings, groups))
+    tidy(ax)
+
+
+def _drawn(findings: Findings, groups: Sequence[GroupSummary]) -> list[float]:
+    """All values that points and bars reach."""
+    return [value for group in groups for value in (group.means[findings.kind.ranking], *(group.interval or ()))]
+
+
+# A ranking
+
+
+def _ranking(findings: Findings, groups: list[GroupSummary]) -> Figure:
+    """One value of the axis: a row per configuration of a family, the best on top, and a panel per world."""
+    metric, sign = findings.kind.ranking, 1 if findings.kind.higher_is_better else -1
+    rows: dict[str, list[GroupSummary]] = {}
+    for group in groups:
+        rows.setdefault(_label(group), []).append(group)
+    ranked = sorted(rows, key=lambda label: sign * float(np.mean([group.means[metric] for group in rows[label]])))
+    families = findings.study.settings.families
+    styles = looks({name: family.model or name for name, family in families.items()})
+    worlds = list(findings.study.settings.worlds) or [""]
+    lines, columns = grid_shape(len(worlds))
+    figure = Figure(figsize=(2.6 + 3 * columns, 1.3 + lines * (0.9 + 0.24 * len(ranked))), layout="constrained")
+    axes = panel_grid(figure, lines, columns, len(worlds), sharex=True, sharey=True)
+    for ax, world in zip(axes, worlds, strict=True):
+        for place, label in enumerate(ranked):
+            for group in rows[label]:
+                if group.condition.world == world:
+                    _draw_ranked(ax, place, group, metric, styles.get(group.family))
+        ax.set_title(world, fontsize=10)
+        if findings.kind.higher_is_better:
+            ax.set_xlim(*FRACTION_LIMITS)
+        else:
+            plain_log_axis(ax, "x", _drawn(findings, groups))
+        tidy(ax)
+    axes[0].set_yticks(range(len(ranked)), ranked)
+    settings = findings.study.settings
+    figure.suptitle(f"{findings.study.name}: {settings.axis_name} {settings.values[0]:,g}")
+    figure.supxlabel(f"{findings.kind.title(metric)}\n{_note(findings, groups)}", fontsize=10)
+    return figure
+
+
+def _draw_ranked(ax: Axes, place: int, group: GroupSummary, metric: str, look: Look | None) -> None:
+    """Families in their look, faint where another configuration was selected; references in black."""
+    style = {"marker": "d", "color": "black"} if look is None else {**look.style, "ls": ""}
+    alpha = 1 if look is None or group.selected else 0.35
+    ax.errorbar(group.means[metric], place, xerr=_reach([group], metric), ecolor=style["color"], **_BAR)
+    ax.plot(group.means[metric], place, alpha=alpha, zorder=4, **style)
 
 
 def _label(group: GroupSummary) -> str:
     return group.family + (f" ({group.configuration})" if group.configuration else "")
-
-
-def _draw_reference(ax: Axes, findings: Findings, groups: list[GroupSummary]) -> None:
-    metric = findings.kind.ranking
-    shown = [group for group in groups if metric in group.means]
-    x, y = [group.condition.value for group in shown], [group.means[metric] for group in shown]
-    ax.plot(x, y, label=f"({groups[0].family})", **REFERENCE_STYLES[groups[0].family])
-
-
-def _frame(ax: Axes, findings: Findings, values: list[float], title: str) -> None:
-    ax.set_title(title)
-    if len(values) > 1 and min(values) > 0:
-        ax.set_xscale("log")
-    if not findings.kind.higher_is_better:
-        ax.set_yscale("log")
-    ax.set_xticks(values, [f"{value:,g}" for value in values])
-    ax.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
-    ax.set_xlabel(findings.study.settings.axis_name)
-    ax.set_ylabel(findings.kind.title(findings.kind.ranking))
-    ax.grid(alpha=0.3)

@@ -12,19 +12,19 @@ from qrl.agents.studies.statistics import Interval
 from qrl.agents.studies.table import RunRow
 from qrl.common.files import atomic_write
 
-FILES = ("report.md", "summary.csv", "figure.png")
+FILES = ("report.md", "summary.csv", "figure")  # the figure in every format
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
     """Write `FILES` into the folder."""
     text, table, picture = (folder / name for name in FILES)
     groups = findings.summaries()
-    study_picture(findings, groups, picture)
+    figures = study_picture(findings, groups, picture)
     with atomic_write(table) as file:
         file.write(_csv(groups).encode())
     with atomic_write(text) as file:
-        file.write(markdown(findings, groups, picture.name).encode())
-    return [text, table, picture]
+        file.write(markdown(findings, groups, figures[0].name).encode())
+    return [text, table, *figures]
 
 
 def _csv(groups: list[GroupSummary]) -> str:

@@ -23,7 +23,7 @@ from qrl.common.text import listed
 
 _PATIENCE = 300  # seconds to wait for a run folder that a dying worker still holds
 # What may differ between a run and its plan; data is identified by the name of its file.
-_FREE = {"run", "dataset", "threads", "compile", *DATA_GROUPS}
+_FREE = {"run", "dataset", "threads", "compile", "logger", *DATA_GROUPS}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from qrl.common.figures import save_figure
 from qrl.envs.graphs.collector import GraphSettings, all_distances, make_random_graph
-from qrl.envs.pictures import save_figure
 
 
 def distances_picture(settings: GraphSettings, path: str | Path) -> None:

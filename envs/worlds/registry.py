@@ -25,6 +25,10 @@ class WorldSettings(Settings):
 
     name: str = Field("", description="registered name of the world; list-worlds shows them")
 
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        return builtin_worlds() if key == "name" else super().names(key)
+
     def resolved(self) -> Self:
         """The same parameters without reference to files, from which a dataset builds the world again anywhere."""
         return self
@@ -93,6 +97,11 @@ def register_world(name: str, settings: type[WorldSettings] | None = None) -> Ca
 
 def find_world(name: str) -> WorldRegistration:
     return WORLDS.find(name)
+
+
+def builtin_worlds() -> list[str]:
+    """The names of qrl's own worlds; nothing is imported."""
+    return list(_BUILTIN)
 
 
 def list_worlds() -> list[str]:

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 import qrl
+from qrl.common.completion import complete, completed_by, completing, files, overrides, typed_words
 from qrl.common.errors import UserError
 from qrl.common.text import MAX_SHOWN, clip
 
@@ -35,7 +36,7 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
     def run(argv: Sequence[str] | None = None) -> int:
         try:
             with _remembering_interrupts():
-                return main(argv) or 0
+                return main(typed_words() if argv is None and completing() else argv) or 0
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
@@ -93,9 +94,18 @@ class Parser(argparse.ArgumentParser):
     settings: "type[Settings] | None" = None
     arguments: Sequence[str] = ()
 
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        if completing():
+            complete(self)
+        return super().parse_args(args, namespace)
+
     def parse_intermixed_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
+        if completing():
+            complete(self)
         self.arguments = sys.argv[1:] if args is None else args
         return super().parse_intermixed_args(args, namespace)
 
@@ -123,8 +133,21 @@ def new_parser(prog: str, description: str | None) -> Parser:
 
 def add_settings_arguments(parser: Parser, settings: "type[Settings]", argv: Sequence[str] | None = None) -> None:
     """Add --config and key=value overrides; --help lists the keys that those in `argv` choose."""
-    parser.add_argument("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in config")
+    add = parser.add_argument
+    config = add("--config", metavar="FILE", help="YAML file of settings, or the name of a built-in config")
+    complete_config(config, settings)
     add_override_arguments(parser, _chosen_settings(settings, sys.argv[1:] if argv is None else argv))
+
+
+def complete_config(action: argparse.Action, settings: "type[Settings]") -> None:
+    """Let an argument be completed by the names of the built-in configs for the settings, and by YAML files."""
+
+    def names(_: str) -> list[str]:
+        from qrl.common.settings import builtin_configs
+
+        return builtin_configs(settings.CONFIGS)
+
+    completed_by(action, names, files(".yaml", ".yml"))
 
 
 def _chosen_settings(settings: "type[Settings]", argv: Sequence[str]) -> "type[Settings]":
@@ -145,7 +168,8 @@ def add_override_arguments(parser: Parser, settings: "type[Settings]") -> None:
     Parse with `parse_intermixed_args`, so that options may stand between overrides.
     """
     parser.settings = settings
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
+    override = parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings, see the keys below")
+    completed_by(override, lambda prefix: overrides(settings)(prefix))
     parser.epilog = f"keys:\n{settings.help()}"
 
 
@@ -158,7 +182,7 @@ def add_plugin_argument(parser: Parser, argv: Sequence[str] | None) -> None:
         modules = early.parse_known_args(argv)[0].plugin
     except argparse.ArgumentError:  # --plugin without a module: the real parser says so
         return
-    if modules:
+    if modules and not completing():
         from qrl.common.plugins import load_plugin
 
         for module in modules:

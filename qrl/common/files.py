@@ -51,14 +51,16 @@ def is_file(path: Path | Traversable) -> bool:
         return False
 
 
+FIGURE_FORMATS = (".png", ".pdf", ".svg")
 _LEFTOVER = ".tmp"  # ends the names of temporary files
 
 
-def check_output(path: str | Path, suffix: str, force: bool = False) -> Path:
-    """Refuse an output that could not be written at the end, before any work is done."""
+def check_output(path: str | Path, suffix: str | tuple[str, ...], force: bool = False) -> Path:
+    """Refuse an output that could not be written at the end, before any work is done; `suffix`: one, or several."""
     path = check_path(path)
-    if path.suffix != suffix:
-        raise FileError(f"{path}: the name of the output must end in {suffix}")
+    suffixes = (suffix,) if isinstance(suffix, str) else suffix
+    if path.suffix not in suffixes:
+        raise FileError(f"{path}: the name of the output must end in {' or '.join(suffixes)}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:

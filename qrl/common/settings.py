@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
@@ -23,7 +23,8 @@ from qrl.common.yaml_text import MAX_BYTES, MAX_DEPTH, Dumper, YamlError, YamlLi
 
 _MAX_KEY_COLUMN = 32  # characters of a key before its meaning in --help
 
-PathText = Annotated[str, AfterValidator(lambda text: str(check_path(text)) and text)]
+_PATH = AfterValidator(lambda text: str(check_path(text)) and text)
+PathText = Annotated[str, _PATH]
 
 
 class Settings(BaseModel):
@@ -90,16 +91,43 @@ class Settings(BaseModel):
     @classmethod
     def nearest_key(cls, key: str) -> str | None:
         """The key that a user most likely means by `key`, if any is similar."""
-        keys = dict(_leaves(cls.of_values({})))
+        keys = cls.leaves()
         nearest = key if key in keys else _nearest_key(cls, key)
         if nearest is None or nearest in keys:
             return nearest
         return f"{nearest}.name" if f"{nearest}.name" in keys else None  # a group of keys has no value of its own
 
     @classmethod
+    def keys(cls) -> dict[str, bool]:
+        """All keys, dotted; True for those that take a path."""
+        return {key: _takes_path(field) for key, field in cls.leaves().items()}
+
+    @classmethod
+    def suggestions(cls, key: str) -> list[str]:
+        """The values of a dotted key that have names."""
+        group, dot, rest = key.partition(".")
+        field = cls.model_fields.get(group)
+        if field is None:
+            return []
+        if not dot:
+            return cls.names(key)
+        inner = next((part for part in _parts(field.annotation) if issubclass(part, Settings)), None)
+        return [] if inner is None else inner.suggestions(rest)
+
+    @classmethod
+    def names(cls, key: str) -> list[str]:
+        """The values of one of its own keys that have names; those of its type, unless a subclass knows more."""
+        return _literals(cls.model_fields[key].annotation)
+
+    @classmethod
+    def leaves(cls) -> dict[str, FieldInfo]:
+        """Every dotted key with its field."""
+        return dict(_leaves(cls.of_values({})))
+
+    @classmethod
     def help(cls) -> str:
         """The keys with their meanings and defaults, for --help; long keys get a line of their own."""
-        fields = dict(_leaves(cls.of_values({})))
+        fields = cls.leaves()
         width = max((len(key) for key in fields if len(key) <= _MAX_KEY_COLUMN), default=0)
         lines = []
         for key, field in fields.items():
@@ -157,7 +185,13 @@ def _read_yaml(config: str, folder: str) -> dict[str, Any]:
     return values
 
 
-_COMMANDS = {"data": "collect-dataset", "train": "train-agent", "graphs": "train-graph", "studies": "sweep-agents"}
+# The commands of built-in configs, by their folders.
+CONFIG_COMMANDS = {
+    "data": "collect-dataset",
+    "train": "train-agent",
+    "graphs": "train-graph",
+    "studies": "sweep-agents",
+}
 
 
 def _read_builtin(config: str, folder: str) -> str:
@@ -169,14 +203,19 @@ def _read_builtin(config: str, folder: str) -> str:
         return file.read_text("utf-8")
     commands = [
         command
-        for other, command in _COMMANDS.items()
+        for other, command in CONFIG_COMMANDS.items()
         if other != folder and is_file(root.joinpath(other, f"{config.removeprefix(f'{other}/')}.yaml"))
     ]
     if commands:
         raise ConfigError(f"config {shown(config)} is for {' and '.join(commands)}, not for this command")
-    entries = root.joinpath(folder).iterdir() if root.joinpath(folder).is_dir() else ()
-    known = [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
-    raise ConfigError(f"{unknown_name('config', name, known)}; or give the path of a YAML file")
+    raise ConfigError(f"{unknown_name('config', name, builtin_configs(folder))}; or give the path of a YAML file")
+
+
+def builtin_configs(folder: str) -> list[str]:
+    """The names of the built-in configs in a folder."""
+    root = resources.files("qrl.configs").joinpath(folder)
+    entries = root.iterdir() if root.is_dir() else ()
+    return [entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")]
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
@@ -233,6 +272,26 @@ def _leaves(cls: type[BaseModel], prefix: str = "", group: BaseModel | None = No
             yield prefix + name, field
         else:
             yield prefix + name, FieldInfo.merge_field_infos(field, default=default)
+
+
+def _parts(annotation: Any) -> Iterator[type]:
+    """The classes in an annotation."""
+    if isinstance(annotation, type):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _parts(inner)
+
+
+def _literals(annotation: Any) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    if annotation is bool:
+        return ["true", "false"]
+    return [name for inner in get_args(annotation) for name in _literals(inner)]
+
+
+def _takes_path(field: FieldInfo) -> bool:
+    return PathText in (field.annotation, *get_args(field.annotation)) or _PATH in field.metadata
 
 
 def _leaf(cls: type[BaseModel], dotted: str) -> FieldInfo | None:

@@ -4,8 +4,9 @@ from qrl.heads.base import Head
 from qrl.heads.iqe import IQE
 from qrl.heads.metrics import L1, Euclidean, MetricMixture, Spherical
 from qrl.heads.mrn import MRN
-from qrl.heads.norms import DeepNorm, WideNorm
+from qrl.heads.norms import DeepNorm, WideNorm, project_
 from qrl.heads.pqe import PQEGG, PQELH
+from qrl.heads.torchqmet import load_torchqmet
 
 __all__ = [
     "IQE",
@@ -19,4 +20,6 @@ __all__ = [
     "MetricMixture",
     "Spherical",
     "WideNorm",
+    "load_torchqmet",
+    "project_",
 ]

@@ -39,6 +39,7 @@ class Head(nn.Module):
         return distance
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        """The distance (...) from u to v; a shape that does not fit raises a ShapeError."""
         self._check(u, v)
         return self.between(self.embed(u), self.embed(v))
 

@@ -17,8 +17,10 @@ def interval_union(u: Tensor, v: Tensor) -> Tensor:
     Intervals are visited in the order of their left ends; each adds its part beyond the furthest right end so far. The
     value is thus a sum of non-negative lengths: exactly 0, with zero gradient, wherever v <= u. The gradient is 1 for
     the right ends of blocks of merged intervals and -1 for their left ends.
+
+    In a function or module given to torch.compile, this is `compiled_interval_union`.
     """
-    length: Tensor = _Union.apply(u, v, False)  # type: ignore[no-untyped-call]
+    length: Tensor = _Union.apply(u, v, torch.compiler.is_compiling())  # type: ignore[no-untyped-call]
     return length
 
 
@@ -36,8 +38,8 @@ class _Union(torch.autograd.Function):
     def forward(ctx: FunctionCtx, u: Tensor, v: Tensor, compiled: bool) -> Tensor:
         compiled = compiled and u.shape[-1] <= _MAX_COMPARED
         if not any(ctx.needs_input_grad):  # type: ignore[attr-defined]
-            return _compiled_length(u, v, _earlier(u)) if compiled else _sorted_length(u, v)
-        value, lefts, rights = _compiled_ends(u, v, _earlier(u)) if compiled else _sorted_ends(u, v)
+            return _fast_length(u, v) if compiled else _sorted_length(u, v)
+        value, lefts, rights = _fast_ends(u, v) if compiled else _sorted_ends(u, v)
         ctx.shapes = u.shape, v.shape  # type: ignore[attr-defined]
         ctx.save_for_backward(lefts, rights)
         return value
@@ -58,8 +60,9 @@ def _summed_product(grad: Tensor, indicators: Tensor, shape: torch.Size) -> Tens
     """(grad * indicators).sum_to_size(shape), differentiable.
 
     If it sums, as for all pairs of a batch, then in chunks: the whole product would be as large as the indicators.
+    torch.compile fuses both, and never stores the product.
     """
-    if shape == indicators.shape or indicators.numel() <= _CHUNK:
+    if torch.compiler.is_compiling() or shape == indicators.shape or indicators.numel() <= _CHUNK:
         return (grad * indicators).sum_to_size(shape)
     rows = max(1, _CHUNK // indicators[0].numel())
     chunks = zip(grad.split(rows), indicators.split(rows), strict=True)
@@ -156,6 +159,54 @@ def _reached(u: Tensor, v: Tensor, earlier: Tensor) -> Tensor:
 
 
 # One loop over memory regardless of the number of operations: by default the compiler splits it at 64.
-_kernel = functools.partial(Compiled, dynamic=False, max_fusion_size=2**20)
-_compiled_length = _kernel(_compared_length, lambda u, v, _: _sorted_length(u, v))
-_compiled_ends = _kernel(_compared_ends, lambda u, v, _: _sorted_ends(u, v))
+_kernel = functools.partial(Compiled, max_fusion_size=2**20)
+_length_kernel = functools.partial(_kernel, _compared_length, lambda u, v, _: _sorted_length(u, v))
+_ends_kernel = functools.partial(_kernel, _compared_ends, lambda u, v, _: _sorted_ends(u, v))
+_compiled_length, _compiled_ends = _length_kernel(dynamic=False), _ends_kernel(dynamic=False)
+# Of (n, l) and (n, l), without broadcasting: as fast, and compiled once for every n.
+_flat_length, _flat_ends = _length_kernel(dynamic=True), _ends_kernel(dynamic=True)
+
+
+# To torch.compile, the kernels are operators: traced, they would lose their options, and the backward pass would repeat
+# them instead of saving their results.
+
+
+@torch.library.custom_op("qrl::interval_union_length", mutates_args=())
+def _length_operator(u: Tensor, v: Tensor) -> Tensor:
+    length: Tensor
+    if u.shape == v.shape:
+        length = _flat_length(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
+        return length.reshape(u.shape[:-1])
+    length = _compiled_length(u, v, _earlier(u))
+    return length.contiguous()
+
+
+@torch.library.custom_op("qrl::interval_union_ends", mutates_args=())
+def _ends_operator(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if u.shape == v.shape:
+        length, lefts, rights = _flat_ends(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]), _earlier(u))
+        return length.reshape(u.shape[:-1]), lefts.reshape(u.shape), rights.reshape(u.shape)
+    length, lefts, rights = _compiled_ends(u, v, _earlier(u))
+    return length.contiguous(), lefts.contiguous(), rights.contiguous()
+
+
+@_length_operator.register_fake
+def _(u: Tensor, v: Tensor) -> Tensor:
+    return u.new_empty(torch.broadcast_shapes(u.shape, v.shape)[:-1])
+
+
+@_ends_operator.register_fake
+def _(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    shape = torch.broadcast_shapes(u.shape, v.shape)
+    return u.new_empty(shape[:-1]), u.new_empty(shape), u.new_empty(shape)
+
+
+def _fast_length(u: Tensor, v: Tensor) -> Tensor:
+    length: Tensor = _length_operator(u, v) if torch.compiler.is_compiling() else _compiled_length(u, v, _earlier(u))
+    return length
+
+
+def _fast_ends(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    compiling = torch.compiler.is_compiling()
+    length, lefts, rights = _ends_operator(u, v) if compiling else _compiled_ends(u, v, _earlier(u))
+    return length, lefts, rights

@@ -15,7 +15,11 @@ from qrl.spec import MAX_SIZE
 
 @register_head("iqe", family="IQE")
 class IQE(Head):
-    """Components q_i(u, v) = | union over j of [u_ij, max(u_ij, v_ij)] |, positive where v > u."""
+    """Components q_i(u, v) = | union over j of [u_ij, max(u_ij, v_ij)] |, positive where v > u.
+
+    The latent is split into components of `dim_per_component` intervals each. In a module given to torch.compile, the
+    lengths come from a fused kernel, which is many times faster than the sort of eager mode.
+    """
 
     guaranteed_quasimetric = True
 
@@ -35,6 +39,7 @@ class IQE(Head):
         return self.union(u.unflatten(-1, shape), v.unflatten(-1, shape))
 
     def accelerate_(self) -> None:
+        """Use the fused kernel of torch.compile also in eager mode; a Q-model's `accelerate_` calls it."""
         self.union = compiled_interval_union
 
     def extra_repr(self) -> str:

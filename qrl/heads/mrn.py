@@ -25,40 +25,43 @@ class MRN(Head):
     def __init__(
         self,
         input_size: int,
-        hidden_size: Annotated[
-            int, Field(ge=1, le=MAX_SIZE, description="width of both networks and size of their outputs")
-        ] = 128,
+        hidden_size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="width of both networks")] = 128,
         fixed: Annotated[bool, Field(description="the norm instead of its square: a true quasimetric")] = False,
         normalize: Annotated[bool, Field(description="average over the outputs in the norm instead of summing")] = True,
+        output_size: Annotated[
+            int | None, Field(ge=1, le=MAX_SIZE, description="size of their outputs; if none, hidden_size")
+        ] = None,
     ) -> None:
         super().__init__(input_size)
         self.hidden_size, self.fixed, self.normalize = hidden_size, fixed, normalize
         self.guaranteed_quasimetric = fixed
-        self.symmetric = _two_layers(input_size, hidden_size)
-        self.asymmetric = _two_layers(input_size, hidden_size)
+        self.output_size = output_size or hidden_size
+        self.symmetric = _two_layers(input_size, hidden_size, self.output_size)
+        self.asymmetric = _two_layers(input_size, hidden_size, self.output_size)
         self.reduction = Sum()
 
     def embed(self, latents: Tensor) -> Tensor:
-        """(..., 2 hidden_size): phi and psi."""
+        """(..., 2 output_size): phi and psi."""
         return torch.cat([self.symmetric(latents), self.asymmetric(latents)], -1)
 
     def components(self, u: Tensor, v: Tensor) -> Tensor:
         """(..., 2): the symmetric and the asymmetric part."""
-        symmetric, asymmetric = (u - v).split(self.hidden_size, -1)
+        symmetric, asymmetric = (u - v).split(self.output_size, -1)
         # vector_norm has zero gradient at u = v, where a square root would give NaN.
         norm = torch.linalg.vector_norm(symmetric, dim=-1)
         if self.normalize:
-            norm = norm / self.hidden_size**0.5
+            norm = norm / self.output_size**0.5
         residual = F.relu(asymmetric).amax(-1)
         return torch.stack([norm if self.fixed else norm.square(), residual], -1)
 
     def extra_repr(self) -> str:
         published = "" if self.fixed else " (as published: the triangle inequality can fail)"
-        return f"input_size={self.input_size}, hidden_size={self.hidden_size}, fixed={self.fixed}{published}"
+        sizes = f"input_size={self.input_size}, hidden_size={self.hidden_size}, output_size={self.output_size}"
+        return f"{sizes}, fixed={self.fixed}{published}"
 
 
 register_alias("mrn-fixed", "mrn", fixed=True)
 
 
-def _two_layers(input_size: int, hidden_size: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(input_size, hidden_size), nn.ReLU(), nn.Linear(hidden_size, hidden_size))
+def _two_layers(input_size: int, hidden_size: int, output_size: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(input_size, hidden_size), nn.ReLU(), nn.Linear(hidden_size, output_size))

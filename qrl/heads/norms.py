@@ -1,5 +1,6 @@
 """Deep Norms and Wide Norms: asymmetric norms N of u - v."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import torch
@@ -7,6 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from qrl.common.errors import ConfigError
+from qrl.common.names import unknown_name
 from qrl.errors import ShapeError
 from qrl.heads.base import Head
 from qrl.heads.reductions import MaxMean
@@ -30,6 +33,13 @@ class NonNegativeLinear(nn.Linear):
         self.weight.clamp_(min=0)
 
 
+def project_(model: nn.Module) -> None:
+    """Project the constrained weights of every Deep Norm and Wide Norm in `model`; call it after an optimizer step."""
+    for module in model.modules():
+        if isinstance(module, NonNegativeLinear):
+            module.project_()
+
+
 class MaxReLU(nn.Module):
     """On pairs (x, y) of consecutive features: all max(x, y), then all (w1 relu(x) + w2 relu(y)) / 2.
 
@@ -45,6 +55,9 @@ class MaxReLU(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         weighted = F.softplus(self.raw_weights) * F.relu(features)
         return torch.cat([features.unflatten(-1, (-1, 2)).amax(-1), weighted.unflatten(-1, (-1, 2)).mean(-1)], -1)
+
+
+_ACTIVATIONS: dict[str, Callable[[int], nn.Module]] = {"maxrelu": MaxReLU, "relu": lambda _: nn.ReLU()}
 
 
 @register_head("deep-norm", family="Deep Norm")
@@ -63,16 +76,20 @@ class DeepNorm(Head):
         num_components: Annotated[int, Field(ge=2, le=MAX_SIZE, description="width of every layer; must be even")] = 64,
         num_layers: Annotated[int, Field(ge=1, le=MAX_LAYERS, description="number of layers")] = 3,
         fixed: Annotated[bool, Field(description="ReLU as the last activation: a true quasimetric")] = False,
+        activation: Annotated[str, Field(description="maxrelu or relu (which implies fixed)")] = "maxrelu",
     ) -> None:
         super().__init__(input_size)
-        self.num_components, self.fixed = num_components, fixed
-        self.guaranteed_quasimetric = fixed
+        if activation not in _ACTIVATIONS:
+            raise ConfigError(unknown_name("activation", activation, _ACTIVATIONS))
+        make_activation = _ACTIVATIONS[activation]
+        self.num_components, self.activation, self.fixed = num_components, activation, fixed or activation == "relu"
+        self.guaranteed_quasimetric = self.fixed
         self.from_input = nn.ModuleList(nn.Linear(input_size, num_components, bias=False) for _ in range(num_layers))
         self.from_layer = nn.ModuleList(
             NonNegativeLinear(num_components, num_components) for _ in range(num_layers - 1)
         )
-        self.activations = nn.ModuleList(MaxReLU(num_components) for _ in range(num_layers - 1))
-        self.activations.append(nn.ReLU() if fixed else MaxReLU(num_components))
+        self.activations = nn.ModuleList(make_activation(num_components) for _ in range(num_layers - 1))
+        self.activations.append(nn.ReLU() if self.fixed else make_activation(num_components))
         self.transform = Concave(num_components)
         self.reduction = MaxMean()
 
@@ -87,7 +104,8 @@ class DeepNorm(Head):
 
     def extra_repr(self) -> str:
         published = "" if self.fixed else " (as published: d can be negative and the triangle inequality can fail)"
-        return f"input_size={self.input_size}, num_components={self.num_components}, fixed={self.fixed}{published}"
+        sizes = f"input_size={self.input_size}, {len(self.from_input)} layers of {self.num_components} components"
+        return f"{sizes}, activation={self.activation}, fixed={self.fixed}{published}"
 
 
 register_alias("deep-norm-fixed", "deep-norm", fixed=True)

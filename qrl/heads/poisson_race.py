@@ -38,7 +38,8 @@ class _PoissonRace(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(mu1, mu2)
-        return _by_scipy(mu1, mu2) if method == "scipy" else _by_quadrature(mu1, mu2)
+        greater, less_equal = _race(mu1, mu2, method)
+        return greater, less_equal
 
     @staticmethod
     @once_differentiable
@@ -47,6 +48,18 @@ class _PoissonRace(torch.autograd.Function):
         mu1, mu2 = ctx.saved_tensors  # type: ignore[attr-defined]
         grad = less_equal - greater
         return -grad * probability_equal(mu1, mu2), grad * probability_one_more(mu1, mu2), None
+
+
+# An operator to torch.compile, which could trace neither scipy nor paths that depend on values.
+@torch.library.custom_op("qrl::poisson_race", mutates_args=())
+def _race(mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    greater, less_equal = _by_scipy(mu1, mu2) if method == "scipy" else _by_quadrature(mu1, mu2)
+    return greater.contiguous(), less_equal.contiguous()
+
+
+@_race.register_fake
+def _(mu1: Tensor, mu2: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    return mu1.new_empty(mu1.shape), mu1.new_empty(mu1.shape)
 
 
 def probability_equal(mu1: Tensor, mu2: Tensor) -> Tensor:

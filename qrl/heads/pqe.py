@@ -17,6 +17,7 @@ from qrl.heads.sizes import split
 from qrl.registry import register_head
 from qrl.spec import MAX_SIZE
 
+MAX_RAW_VARIANCE = 10.0  # bounds the logarithm of the variance
 Processes = Annotated[int, Field(ge=1, le=MAX_SIZE, description="Poisson processes in each component (l)")]
 
 
@@ -111,7 +112,7 @@ class PQEGG(_PQE):
         fraction of it left of the crossing. Then u without v has the mass T(u) F(u) - T(v) F(v) if u <= v; if u > v,
         the same holds with the fractions right of the crossing.
         """
-        variance = self.raw_variance.clamp(-10, 10).exp()
+        variance = self.raw_variance.clamp(-MAX_RAW_VARIANCE, MAX_RAW_VARIANCE).exp()
         spread = 1 + variance
         shrink, deviation = variance / spread, (variance / spread).sqrt()
         crossing = (u + v) / 2

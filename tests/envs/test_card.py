@@ -89,5 +89,22 @@ def test_no_coverage_without_a_layout() -> None:
     repeated = card(Dataset.from_arrays([[0], [1], [0], [1], [0]], [0, 1, 0, 0], [4], num_actions=2))
     assert repeated["states"] == "2 distinct among 5 observations; number in the world unknown"
     assert repeated["state-action pairs"] == "3 distinct among 4 transitions"
+    assert unique["repeated pairs"] == "none, so that nothing shows whether the world is deterministic"
+    # Of (0, 0), (1, 1) and (1, 0), the first occurs twice.
+    assert repeated["repeated pairs"] == "1 occur more than once, 0 of them (0.0%) with several next states"
     for lines in (unique, repeated):
         assert not {"layout", "door crossings", "blocked moves", "collector"} & set(lines)
+
+
+def test_different_outcomes_of_the_same_pair() -> None:
+    """(0, 0) leads to 1, 1 and 2, and (1, 0) twice to 0: of two repeated pairs, one has several outcomes."""
+    rows = [[0], [1], [0], [1], [0], [2]]
+    lines = card(Dataset.from_arrays(rows, [0, 0, 0, 0, 0], [5], num_actions=1))
+    assert lines["repeated pairs"] == "2 occur more than once, 1 of them (50.0%) with several next states"
+
+
+def test_a_known_world_whose_states_are_not_recognized() -> None:
+    values = {"world": {"name": "noisy", "layout": "corridor"}, "trajectories": 5}
+    lines = card(collect(CollectorSettings.from_values(values, "test")))
+    assert lines["states"].endswith("observations; states of the world not recognized")
+    assert "repeated pairs" not in lines

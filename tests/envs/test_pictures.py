@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -11,7 +9,7 @@ from qrl.envs import pictures
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError
 from qrl.envs.layout import Layout
-from qrl.envs.pictures import coverage_picture, draw_map, save_figure
+from qrl.envs.pictures import coverage_picture, draw_map
 
 # States 0 to 3: start, a door to the right, floor, goal.
 ROW = Layout("######\n#S>.G#\n######", "row")
@@ -55,10 +53,3 @@ def test_coverage_needs_a_layout() -> None:
     dataset = Dataset.from_arrays(np.eye(3), [0, 1], [2], num_actions=2)
     with pytest.raises(DatasetError, match="has no world"):
         coverage_picture(dataset, "never.png")
-
-
-def test_figures_are_saved_as_png(tmp_path: Path) -> None:
-    save_figure(Figure(figsize=(2, 1)), tmp_path / "figure.png")
-    content = (tmp_path / "figure.png").read_bytes()
-    assert content.startswith(b"\x89PNG")
-    assert (int.from_bytes(content[16:20]), int.from_bytes(content[20:24])) == (240, 120)

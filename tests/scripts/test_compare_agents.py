@@ -36,7 +36,7 @@ def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == f"wrote {Path('r/report.html').absolute()}"
     assert Path("r/report.html").stat().st_size > 100_000
     for name in ("iqe", "again"):
-        assert EventAccumulator(f"{name}/tensorboard").Reload().Scalars("planning-exhaustive/success_rate")
+        assert EventAccumulator(f"{name}/tensorboard").Reload().Tensors("evaluation/exhaustive")
 
 
 def test_the_goal_of_the_pictures(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,13 @@ def test_runs_without_a_layout_get_tables(run: Path, capsys: pytest.CaptureFixtu
     page = Path("r.html").read_text()
     assert '<th scope="col">mine</th><th scope="col">other</th>' in page
     assert "triangle violations<small>" in page
-    assert "<img" not in page  # nothing has been trained: not even curves
+    assert page.count("<img") == 3  # nothing has been trained: no curves, but distances, and lengths of trajectories
+    assert "hindsight consistency<small>" in page
+    assert "On held-out trajectories, mine keeps " in page
+    assert EventAccumulator("mine/tensorboard").Reload().Scalars("validation/hindsight.consistency")
+    Run.start(small_settings(Path("fewer"), dataset="mine.npz", validation=0.3))
+    assert compare_agents(["t.html", "mine", "fewer"]) == 0
+    assert "note: the runs hold out different trajectories: metrics of these do not compare" in capsys.readouterr().err
     assert compare_agents(["s.html", "mine", "--goal", "1,1"]) == 2
     assert "error: there is no world to show" in capsys.readouterr().err
     assert not Path("s.html").exists()

@@ -37,15 +37,16 @@ def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert captured.err == ""
     table = captured.out.splitlines()
     assert table[0].split() == ["iqe", "oracle", "random", "empirical-graph"]
-    assert sorted(os.listdir("out")) == ["distance-map.png", "estimates.png", "r.json", "success.png", "task.gif"]
+    pictures = {f"{name}.{kind}" for name in ("distance-map", "estimates", "success") for kind in ("png", "pdf", "svg")}
+    assert set(os.listdir("out")) == {"r.json", "task.gif", *pictures}
     results = json.loads(Path("out/r.json").read_text())
     assert f"{results['success_rate']:.3f}" == table[1].split()[2]
     assert results["references"]["oracle"]["success_rate"] == results["references"]["oracle"]["spl"] == 1
     assert (results["model"], results["step"], results["complete"]) == ("iqe-maxmean", 300, True)
     events = EventAccumulator(str(run / "tensorboard")).Reload()
-    (event,) = events.Scalars("planning-exhaustive/success_rate")
-    assert (event.step, event.value) == (300, pytest.approx(results["success_rate"]))
-    assert "planning-exhaustive/distances.reachable.signed_error" in events.Tags()["scalars"]
+    (event,) = events.Tensors("evaluation/exhaustive")
+    assert event.step == 300
+    assert f"{results['success_rate']:.3f}" in event.tensor_proto.string_val[0].decode()
     # Up to ties, the exhaustive score is the one that training reported at its end.
     assert results["success_rate"] == pytest.approx(
         json.loads((run / "COMPLETE").read_text())["success_rate"], abs=0.01
@@ -147,20 +148,35 @@ def test_data_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not Path("b.gif").exists()
 
 
-def test_pictures_without_a_layout_are_refused_before_anything_is_computed(
+def test_pictures_without_a_layout(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of trajectories that the run was not trained on, here all of another file."""
+    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--pictures", "p"]) == 0
+    captured = capsys.readouterr()
+    assert sorted(path.name for path in Path("p").iterdir()) == [
+        f"{name}.{kind}" for name in ("hindsight", "lengths") for kind in ("pdf", "png", "svg")
+    ]
+    assert "wrote p/hindsight.png" in captured.out
+    assert "hindsight consistency" in captured.out
+    assert f"note: {run} was trained on other data than mine.npz" in captured.err
+
+
+def test_pictures_of_nothing_are_refused_before_anything_is_computed(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without_layout(Dataset.load(run / "dataset.npz")).save("mine.npz")
+    mine = without_layout(Dataset.load(run / "dataset.npz"))
+    Run.start(small_settings(Path("own"), validation=0), dataset=mine)
 
     def computed(*_: object) -> None:
         raise AssertionError("something was computed")
 
     monkeypatch.setattr(Agent, "all_costs", computed)
-    assert evaluate_planning([str(run), "--dataset", "mine.npz", "--json", "r.json", "--pictures", "p"]) == 2
+    assert evaluate_planning(["own", "--json", "r.json", "--pictures", "p"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        "error: --pictures: there is nothing to draw, because the dataset has no world; leave it out\n"
+        "error: --pictures: there is nothing to draw, because the dataset has no world and nothing is held out; leave "
+        "it out\n"
     )
     assert not Path("p").exists()
     assert not Path("r.json").exists()
@@ -198,7 +214,7 @@ def test_a_kept_checkpoint(run: Path) -> None:
     content = json.loads(Path("r.json").read_text())
     assert (content["step"], content["run"]) == (5, "kept")
     events = EventAccumulator("kept/tensorboard").Reload()  # only the last checkpoint is logged
-    assert not any(tag.startswith("planning-") for tag in events.Tags()["scalars"])
+    assert events.Tags()["tensors"] == []
 
 
 def test_a_declared_quasimetric_that_is_none(

@@ -78,7 +78,7 @@ def test_bad_files_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "text.npz is damaged or not a qrl-trajectories file" in refused(["text.npz"], capsys)
     assert "absent.npz cannot be read" in refused(["absent.npz"], capsys)
     save_collected()
-    assert "must end in .png" in refused(["d.npz", "--picture", "d.npz"], capsys)
+    assert "must end in .png or .pdf or .svg" in refused(["d.npz", "--picture", "d.npz"], capsys)
 
 
 def test_damage_is_reported_without_a_traceback() -> None:

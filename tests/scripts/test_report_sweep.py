@@ -35,7 +35,7 @@ def test_report_from_runs_and_from_the_table_alone(
     assert "| IQE is better (success rate) | iqe-maxmean |" in out
     shutil.rmtree(copy / "runs")
     assert main([str(copy), "--out", str(tmp_path / "two")]) == 0
-    for name in ("report.md", "summary.csv", "figure.png"):
+    for name in ("report.md", "summary.csv", "figure.png", "figure.pdf", "figure.svg"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     (copy / "results.csv").unlink()
     assert main([str(copy)]) == 2

@@ -240,9 +240,9 @@ def test_mistakes_with_references_and_agents(trained: Path) -> None:
     with pytest.raises(WorldError, match="the paper protocol needs a world"):
         Evaluator(ring_data(), "paper")
     with pytest.raises(WorldError, match="renders no frames"):
-        evaluator.play(evaluator.reference("random").policy)
+        evaluator.play(evaluator.reference("random"))
     with pytest.raises(WorldError, match="draws its tasks itself"):
-        evaluator.play(evaluator.reference("random").policy, goal=(1, 1))
+        evaluator.play(evaluator.reference("random"), goal=(1, 1))
     with pytest.raises(WorldError, match="no world to show"):
         Evaluator(ring_data()).check_play()
     with pytest.raises(WorldError, match="a goal cell needs a world"):

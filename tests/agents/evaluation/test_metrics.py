@@ -282,7 +282,8 @@ def test_a_metric_of_a_plugin_shows_up_everywhere(toy_metric: Metric, trained: P
     assert '<th scope="row">toy wins<small>how often the toy wins</small></th><td>12.5</td>' in page
     opened.log(evaluation.results)
     events = EventAccumulator(str(opened.run.tensorboard)).Reload()
-    assert [event.value for event in events.Scalars("planning-exhaustive/toy.wins")] == [12.5]
+    (event,) = events.Tensors("evaluation/exhaustive")
+    assert "\ntoy wins" in event.tensor_proto.string_val[0].decode()
     assert column_values(evaluation.results.values)["toy_wins"] == 12.5
 
 

@@ -1,5 +1,6 @@
 """What the pictures show; how they look was judged by eye."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ def test_every_picture_of_every_world(layout: str, reference: str, tmp_path: Pat
     subject = evaluator.reference(reference)  # some estimates of the graph are infinite
     evaluation = evaluator.evaluate(subject)
     drawn = pictures.evaluation_pictures(evaluator, subject, evaluation, tmp_path)
-    assert [path.name for path in drawn] == ["distance-map.png", "estimates.png", "success.png"]
-    for path in drawn:
+    assert len(drawn) == len(set(drawn)) == 9
+    assert [path.name for path in drawn[::3]] == ["distance-map.png", "estimates.png", "success.png"]
+    assert all(path.exists() for path in drawn)
+    for path in drawn[::3]:
         with Image.open(path) as image:
             assert image.width > 800
             assert len(np.unique(np.asarray(image.convert("L")))) > 20  # not blank
@@ -37,7 +40,7 @@ def test_random_has_no_distances_to_draw(tmp_path: Path) -> None:
     subject = evaluator.reference("random")
     evaluation = evaluator.evaluate(subject, references=False)
     drawn = pictures.evaluation_pictures(evaluator, subject, evaluation, tmp_path)
-    assert [path.name for path in drawn] == ["success.png"]
+    assert [path.name for path in drawn] == ["success.png", "success.pdf", "success.svg"]
 
 
 def test_which_states_are_lost() -> None:
@@ -67,17 +70,27 @@ def test_the_map_of_a_goal_that_few_states_reach(tmp_path: Path, monkeypatch: py
     pictures.distance_maps(subject, truth, goal, tmp_path / "map.png")
     left, middle, right, *_ = saved[0].axes
     others = reachable_from[goal] - 1
-    assert left.get_title() == f"estimated: {others} of {others} states reach the goal"
-    assert middle.get_title() == "exact (white: unreachable)"
-    assert right.get_title() == "estimated - exact (mean +0.0 steps)"
+    assert left.get_title() == f"Estimated: {others} of {others} states reach the goal (white: no estimate)"
+    assert middle.get_title() == "Exact (white: unreachable)"
+    assert right.get_title() == "Estimated - exact (mean +0.0 steps)"
 
 
-def test_success_by_distance_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_the_scale_of_a_map_says_when_it_clips(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = Evaluator(corridor(10, "traps"))
-    results = [evaluator.score(evaluator.reference(name)) for name in ("oracle", "random")]
+    subject = evaluator.reference("oracle")
+    truth = evaluator.truth
+    assert truth is not None
+    assert subject.steps is not None
     saved: list[Figure] = []
     monkeypatch.setattr(pictures, "save_figure", lambda figure, path: saved.append(figure))
-    pictures.success_picture(results, "unused.png")
-    for line, result in zip(saved[0].axes[0].lines, results, strict=True):
-        assert np.asarray(line.get_ydata()).tolist() == [row["success_rate"] for row in result.success_by_distance]
-        assert str(line.get_label()).startswith(f"{result.name} ({result.success_rate:.3f})")
+    goal = evaluator.goal_state()
+    pictures.distance_maps(replace(subject, steps=factor * subject.steps), truth, goal, "unused.png")
+    learned, exact, _ = (bar for bar in saved[0].axes[3:])
+    distances = truth.distances[np.isfinite(truth.distances[:, goal]), goal]
+    above = int((np.where(distances, factor * (distances - 1) + 1, 0) > distances.max()).sum())
+    assert (above > 0) == (factor > 1)
+    assert (f"{above} states above" in learned.get_ylabel()) == (factor > 1)
+    assert exact.get_ylabel() == "steps to the goal"
+    bars = [ax._colorbar.extend for ax in saved[0].axes[3:5]]  # type: ignore[attr-defined]
+    assert bars == ["max" if factor > 1 else "neither", "neither"]

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from qrl.agents.planning.planner import RandomPolicy, TablePolicy
 from qrl.agents.planning.references import oracle_steps
-from qrl.agents.planning.rollouts import Episode, check_env, open_env, outcome, play, play_seeds, play_tasks, save_gif
+from qrl.agents.planning.rollouts import check_env, open_env, outcome, play, play_seeds, play_tasks
 from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth
 from qrl.envs.header import Spaces
-from qrl.envs.layout import Layout, load_layout
+from qrl.envs.layout import Layout
 from tests.agents.goal_envs import Ring
 from tests.layouts import layouts
 
@@ -109,36 +108,6 @@ def test_an_environment_without_goals() -> None:
 def test_unknown_environments(name: str) -> None:
     with pytest.raises(WorldError, match=f"the environment {name} cannot be made"):
         open_env(name)
-
-
-def render(actions: list[int] | None) -> Episode:
-    """Follow one action per state of the corridor, or the exact distances."""
-    layout = load_layout("corridor")
-    truth = GroundTruth(layout)
-    policy = TablePolicy.greedy(oracle_steps(truth), layout.observations, seed=0)
-    if actions is not None:
-        policy.table[:] = np.array(actions)[:, None]
-    env = open_env("qrl/OneWayDoors-v0", layout=layout, max_steps=300, render_mode="rgb_array", tile_size=8)
-    return play(env, policy, render=True, seed=0)
-
-
-def test_a_rollout_as_a_gif(tmp_path: Path) -> None:
-    episode = render(None)
-    assert len(episode.frames) == len(episode.actions) + 1 == 4
-    save_gif(episode, tmp_path / "a.gif")
-    with Image.open(tmp_path / "a.gif") as image:
-        assert image.n_frames == 4  # type: ignore[attr-defined]
-        assert image.size == (episode.frames[0].shape[1], episode.frames[0].shape[0])
-        assert image.info["loop"] == 0
-
-
-def test_a_loop_is_shown_until_it_closes(tmp_path: Path) -> None:
-    episode = render([1, 3] * 5)  # right and left again
-    assert episode.cause == "loop"
-    assert len(episode.frames) == 301
-    save_gif(episode, tmp_path / "a.gif")
-    with Image.open(tmp_path / "a.gif") as image:
-        assert 4 <= image.n_frames < 10  # type: ignore[attr-defined]
 
 
 def test_an_environment_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from tests.agents.worlds import corridor, graph_settings, small_settings, without_layout
 
+VALIDATED = ["validation_loss", "hindsight_consistency", "hindsight_excess", "hindsight_spearman"]
+
 
 def test_settings_determine_the_problem() -> None:
     assert problem_of(TrainSettings()) is PROBLEMS["train-agent"]
@@ -23,7 +25,9 @@ def test_trajectories() -> None:
     observations, num_actions = problem.states(dataset)
     assert (observations.shape, num_actions) == ((10, 18), 4)
     assert problem.made_from(dataset) == settings.collector
-    assert problem.scored(dataset) == ["success_rate", "ranking_accuracy", "signed_error", "absolute_error"]
+    planning = ["success_rate", "ranking_accuracy", "signed_error", "absolute_error"]
+    assert problem.scored(settings, dataset) == planning
+    assert problem.scored(small_settings(validation=0.2), dataset) == [*planning, *VALIDATED]
     assert problem.notices(settings, dataset) == []
 
 
@@ -31,10 +35,21 @@ def test_data_of_ones_own() -> None:
     problem, dataset = OfflineRL(), without_layout(corridor(3))
     settings = small_settings(learner={"batch_size": 10_000})
     assert problem.made_from(dataset) is None
-    assert problem.scored(dataset) == []
+    assert problem.scored(settings, dataset) == []
     few, unscored = problem.notices(settings, dataset)
     assert few == f"the dataset has {dataset.num_transitions} transitions, fewer than a batch of 10000"
-    assert unscored == "the dataset has no world: nothing is evaluated against exact distances"
+    assert unscored == (
+        "the dataset has no world: nothing is evaluated, since no trajectories are held out; validation=0.1 holds out "
+        "a tenth"
+    )
+    holding = small_settings(validation=0.3, learner={"batch_size": 10_000})
+    assert problem.scored(holding, dataset) == VALIDATED
+    training, held_out = problem.split(holding, dataset)
+    assert held_out is not None
+    assert problem.notices(holding, dataset) == [
+        f"the dataset has {training.num_transitions} transitions, fewer than a batch of 10000",
+        "the dataset has no world: instead of exact distances, 1 held-out trajectories of 3 validate the model",
+    ]
 
 
 def test_the_first_trajectories_of_a_file() -> None:
@@ -59,7 +74,7 @@ def test_graphs() -> None:
     made_from = problem.made_from(dataset)
     assert isinstance(made_from, GraphSettings)
     assert collect_graph(made_from).content_hash == dataset.content_hash
-    assert problem.scored(dataset) == [
+    assert problem.scored(settings, dataset) == [
         "mse",
         "l1_error",
         "l1_error_clipped",

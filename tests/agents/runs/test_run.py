@@ -50,8 +50,8 @@ def test_a_run_writes_all_its_files(tmp_path: Path) -> None:
     assert (checkpoint.step, checkpoint.model_name, checkpoint.num_actions) == (20, "iqe-maxmean", 4)
     assert checkpoint.model_params["dim_per_component"] == 8  # defaults are spelled out
     events = EventAccumulator(str(path / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("loss")] == LOGGED
-    assert [event.step for event in events.Scalars("success_rate")] == [10, 20]
+    assert [event.step for event in events.Scalars("train/loss")] == LOGGED
+    assert [event.step for event in events.Scalars("eval/success_rate")] == [10, 20]
     assert not (path / "checkpoints").exists()
 
 
@@ -103,7 +103,7 @@ def test_stop_and_resume_equals_an_uninterrupted_run(make_settings: Any, changes
     rows = run_to_end(make_settings(whole, **changes))
     assert [row["step"] for row in rows] == LOGGED
     run = Run.start(make_settings(parts, **changes))
-    assert set(run.problem.scored(run.dataset)) <= set(rows[-1])
+    assert set(run.problem.scored(run.settings, run.dataset)) <= set(rows[-1])
     stop_at(run, 8)
     assert not run.complete.exists()
     finish(Run.resume(parts))
@@ -136,7 +136,7 @@ def test_resume_after_sigkill(tmp_path: Path) -> None:
     assert logged_rows(killed) == logged_rows(whole)
     assert checkpoint_bytes(killed) == checkpoint_bytes(whole)
     events = EventAccumulator(str(killed / "tensorboard"), purge_orphaned_data=True).Reload()
-    steps = [event.step for event in events.Scalars("loss")]
+    steps = [event.step for event in events.Scalars("train/loss")]
     assert steps == sorted(set(steps))
 
 

@@ -78,9 +78,10 @@ def test_claims_may_be_about_any_metric_of_the_table() -> None:
 
 def test_the_files_of_a_report(tmp_path: Path) -> None:
     findings = Findings(study(), rows())
-    text, summary, picture = write_report(findings, tmp_path)
+    text, summary, picture, *others = write_report(findings, tmp_path)
     assert text.read_text() == markdown(findings, findings.summaries(), "figure.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in others] == ["figure.pdf", "figure.svg"]
     with summary.open() as file:
         first = next(csv.DictReader(file))
     # The names of the columns are a file format.

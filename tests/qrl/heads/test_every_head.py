@@ -203,6 +203,14 @@ def test_values_and_gradients_stay_finite(name: str, dtype: torch.dtype, case: s
         assert d.abs().max() <= 1e-6
 
 
+@pytest.mark.parametrize("name", GUARANTEED)
+def test_the_gradient_at_equal_latents_is_exactly_zero(name: str) -> None:
+    u = randn(20, INPUT_SIZE).requires_grad_()
+    v = u.detach().clone().requires_grad_()
+    for gradient in torch.autograd.grad(make_head(name)(u, v).sum(), (u, v)):
+        assert (gradient == 0).all()
+
+
 @every_head
 @pytest.mark.parametrize("where", ["u", "v"])
 def test_nan_is_never_hidden(name: str, where: str) -> None:

@@ -31,3 +31,11 @@ def test_original_mrn_violates_the_triangle_inequality_by_hand() -> None:
 )
 def test_mrn_parameters(input_size: int, hidden_size: int, expected: int) -> None:
     assert count_parameters(MRN(input_size, hidden_size)) == expected
+
+
+def test_the_outputs_may_have_another_size() -> None:
+    head = MRN(2, 5, output_size=4, fixed=True)
+    assert head.symmetric(torch.zeros(2)).shape == (4,)
+    head.symmetric = head.asymmetric = nn.Identity()
+    head.output_size = 2
+    assert head(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])).item() == pytest.approx(6.5355339)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from qrl.catalog import count_parameters
+from qrl.common.errors import ConfigError
 from qrl.errors import ShapeError
 from qrl.heads import DeepNorm, WideNorm
 from qrl.heads.norms import MaxReLU, NonNegativeLinear
@@ -47,6 +48,14 @@ def test_deep_norm_by_hand(reduction: str, expected: float) -> None:
     u, v = torch.tensor([4.0, 1.0]), torch.tensor([1.0, 3.0])
     assert head.components(u, v).tolist() == [3, 0]
     assert head(u, v).item() == expected
+
+
+def test_deep_norm_with_relu_everywhere_is_a_quasimetric() -> None:
+    head = DeepNorm(4, 3, activation="relu")  # no pairs of features, so that the width may be odd
+    assert head.guaranteed_quasimetric
+    assert [type(activation) for activation in head.activations] == [nn.ReLU] * 3
+    with pytest.raises(ConfigError, match=r"unknown activation 'tanh'"):
+        DeepNorm(4, 4, activation="tanh")
 
 
 def test_original_deep_norm_can_be_negative_by_hand() -> None:
