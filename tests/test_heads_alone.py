@@ -1,7 +1,6 @@
-"""The example of a user's own model, and the code of docs/heads-alone.md, as they stand."""
+"""The example of a user's own model."""
 
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -41,15 +40,3 @@ def test_only_a_quasimetric_learns_the_directed_graph() -> None:
     _, metric_error = module.train(Euclidean(32), steps=300)
     assert error < symmetric / 2
     assert metric_error > symmetric / 2
-
-
-def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "docs" / "heads-alone.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    assert len(blocks) == 3
-    names: dict[str, object] = {"__name__": "page"}
-    for block in blocks:
-        exec(block, names)
-    assert (tmp_path / "model.safetensors").exists()

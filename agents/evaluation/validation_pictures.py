@@ -51,7 +51,7 @@ def lengths_picture(lengths: NDArray[np.int64], held_out: NDArray[np.int64], pat
     ax = figure.subplots()
     edges = np.unique(np.linspace(lengths.min(), lengths.max() + 1, _BINS + 1).astype(int)) - 0.5
     for part, color, label in ((lengths, "0.75", "all"), (held_out, _HELD_OUT, "held out")):
-        ax.hist(part, edges, color=color, label=f"{label}: {len(part):,}, median {np.median(part):g} steps")
+        ax.hist(part, edges.tolist(), color=color, label=f"{label}: {len(part):,}, median {np.median(part):g} steps")
     ax.set_xlabel("steps of a trajectory")
     ax.set_ylabel("trajectories")
     ax.legend()

@@ -273,7 +273,7 @@ class Run:
 
     def _steps(self, stop: Callable[[], bool], trackers: list[Tracker], columns: list[str]) -> Iterator[Scalars]:
         settings, learner = self.settings, self.trainer.learner
-        scored = self.problem.scored(self.dataset)
+        scored = self.problem.scored(settings, self.dataset)
         clock = Clock(learner.steps_done)
         while learner.steps_done < learner.num_steps and not stop():
             step = learner.steps_done + 1

@@ -1,16 +1,13 @@
-"""The commands and their own parsers, for the reference and for the check of commands in pages."""
+"""The parsers of the commands, for the reference and for the check of commands in pages."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from configparser import ConfigParser
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
+from qrl.__main__ import commands
 from qrl.common.commands import Parser
-
-ROOT = Path(__file__).parents[2]
 
 
 class _Reached(BaseException):
@@ -18,15 +15,6 @@ class _Reached(BaseException):
 
     def __init__(self, parse: Callable[[Sequence[str]], Namespace], parser: Parser) -> None:
         self.parse, self.parser = parse, parser
-
-
-def commands() -> dict[str, str]:
-    """The installed commands, with their modules."""
-    config = ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    lines = config["options.entry_points"]["console_scripts"].strip().splitlines()
-    pairs = (line.partition("=")[::2] for line in lines)
-    return {name.strip(): entry.strip().removesuffix(":main") for name, entry in pairs}
 
 
 def parser_of(command: str, arguments: Sequence[str] = ()) -> tuple[Parser, Callable[[Sequence[str]], Namespace]]:

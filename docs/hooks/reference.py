@@ -4,12 +4,13 @@ import argparse
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Any
 
 import qrl
-from docs.hooks.commands import ROOT, commands, parser_of
+from docs.hooks.commands import parser_of
 from docs.hooks.tables import as_markdown, escape, keys_table, table
+from qrl.__main__ import commands
 from qrl.agents.evaluation.metrics import METRICS, RESERVED
 from qrl.agents.learners.registry import find_learner, list_learners
 from qrl.common.settings import CONFIG_COMMANDS
@@ -155,6 +156,7 @@ def _configs() -> str:
     parts = ["# Built-in configs", "`COMMAND --config NAME`; for studies, `sweep-agents NAME`."]
     for folder, command in CONFIG_COMMANDS.items():
         parts.append(f"## {command}")
-        for file in sorted((ROOT / "configs" / folder).glob("*.yaml")):
-            parts.append(f"### {file.stem}\n\n```yaml\n{file.read_text('utf-8').rstrip()}\n```")
+        for file in sorted(resources.files("qrl.configs").joinpath(folder).iterdir(), key=lambda file: file.name):
+            name = file.name.removesuffix(".yaml")
+            parts.append(f"### {name}\n\n```yaml\n{file.read_text('utf-8').rstrip()}\n```")
     return "\n\n".join(parts) + "\n"

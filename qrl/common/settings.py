@@ -98,6 +98,11 @@ class Settings(BaseModel):
         return f"{nearest}.name" if f"{nearest}.name" in keys else None  # a group of keys has no value of its own
 
     @classmethod
+    def leaves(cls) -> dict[str, FieldInfo]:
+        """Every dotted key with its field."""
+        return dict(_leaves(cls.of_values({})))
+
+    @classmethod
     def keys(cls) -> dict[str, bool]:
         """All keys, dotted; True for those that take a path."""
         return {key: _takes_path(field) for key, field in cls.leaves().items()}
@@ -118,11 +123,6 @@ class Settings(BaseModel):
     def names(cls, key: str) -> list[str]:
         """The values of one of its own keys that have names; those of its type, unless a subclass knows more."""
         return _literals(cls.model_fields[key].annotation)
-
-    @classmethod
-    def leaves(cls) -> dict[str, FieldInfo]:
-        """Every dotted key with its field."""
-        return dict(_leaves(cls.of_values({})))
 
     @classmethod
     def help(cls) -> str:

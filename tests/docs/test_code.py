@@ -4,14 +4,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from docs.hooks.commands import commands, parser_of
+from docs.hooks.commands import parser_of
+from qrl.__main__ import commands
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.studies.study import Study
 from tests.docs.blocks import PAGES, ROOT, blocks, name_of, pages_with
 
@@ -33,35 +36,47 @@ esac
 """
 
 
-@pytest.mark.parametrize("page", [page for page in pages_with("python", "sh") if page != ELSEWHERE], ids=name_of)
-def test_every_example_runs(page: Path, tmp_path: Path) -> None:
-    installed, short = Path(sys.executable).parent, tmp_path / "short"
-    short.mkdir()
+@pytest.fixture
+def short_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands on the path, with those that train cut short."""
+    installed, folder = Path(sys.executable).parent, tmp_path / "short"
+    folder.mkdir()
     for name in ("train-agent", "train-graph"):
-        (short / name).write_text(SHORT_TRAINING.replace("COMMAND", str(installed / name)))
-        (short / name).chmod(0o755)
-    environment = {**os.environ, "PATH": os.pathsep.join([str(short), str(installed), os.environ["PATH"]])}
+        (folder / name).write_text(SHORT_TRAINING.replace("COMMAND", str(installed / name)))
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), str(installed), os.environ["PATH"]]))
+
+
+@pytest.fixture
+def _forgotten(restored_registry: None) -> Iterator[None]:
+    """Forget what a page registers."""
+    metrics = list(METRICS)
+    yield
+    METRICS[:] = metrics
+
+
+@pytest.mark.usefixtures("_forgotten", "short_trainings")
+@pytest.mark.parametrize("page", [page for page in pages_with("python", "sh") if page != ELSEWHERE], ids=name_of)
+def test_every_example_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of a page share a folder and, as the cells of a notebook, their variables."""
+    (tmp_path / "page").mkdir()
+    monkeypatch.chdir(tmp_path / "page")
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
     for block in blocks(page):
-        if block.language in {"python", "sh"}:
-            (tmp_path / "page").mkdir(exist_ok=True)
-            call = (
-                ["bash", "-euc", block.code] if block.language == "sh" else python_call(block.code, tmp_path / "page")
-            )
-            run = subprocess.run(
-                call, cwd=tmp_path / "page", env=environment, capture_output=True, text=True, check=False
-            )
+        output = ""
+        if block.language == "sh":
+            run = subprocess.run(["bash", "-euc", block.code], capture_output=True, text=True, check=False)
             assert run.returncode == 0, f"{block.code}\n{run.stderr}"
-            assert block.output is None or run.stdout.endswith(block.output), run.stdout
-
-
-def python_call(code: str, folder: Path) -> list[str]:
-    """Warnings are errors, but for those that torch's compiler gives of itself. `# NAME.py` first: save it as that."""
-    python = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning"]
-    named = re.match(r"# (\w+\.py)\n", code)
-    if named is None:
-        return [*python, "-c", code]
-    (folder / named[1]).write_text(code)
-    return [*python, named[1]]
+            output = run.stdout
+        elif block.language == "python":
+            if named := re.match(r"# (\w+\.py)\n", block.code):  # "save this as"
+                Path(named[1]).write_text(block.code)
+            exec(compile(block.code, name_of(page), "exec"), vars(main))
+            output = capsys.readouterr().out
+        assert block.output is None or output.endswith(block.output), output
 
 
 RECORDER = """#!/bin/bash
@@ -87,10 +102,12 @@ def calls_of(code: str, folder: Path) -> list[list[str]]:
     return [call.split("\x1f")[:-1] for call in calls.read_text().split("\x1e")[:-1]]
 
 
+@pytest.mark.usefixtures("restored_registry")
 @pytest.mark.parametrize("page", pages_with("bash"), ids=name_of)
 def test_every_command_is_valid(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "plugin"))
+    monkeypatch.delitem(sys.modules, "qrl_spiral", raising=False)  # forget it afterwards
     for number, block in enumerate(blocks(page)):
         if block.language == "bash":
             (tmp_path / str(number)).mkdir()

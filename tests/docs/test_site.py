@@ -16,9 +16,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import qrl
-from docs.hooks.commands import commands, parser_of
+from docs.hooks.commands import parser_of
 from docs.hooks.notebooks import page_of
 from docs.hooks.tables import as_markdown, escape
+from qrl.__main__ import commands
 from qrl.agents.learners.registry import find_settings, list_learners
 from qrl.envs.worlds.registry import list_worlds
 from qrl.registry import list_q_models

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def test_a_browser_that_is_too_old(browser: Any, page_file: Path) -> None:
 def test_a_world_without_cells(browser: Any, trained: Path, tmp_path: Path) -> None:
     agent = TrainedAgent.open(trained)
     data = without_layout(Dataset.load(trained / "dataset.npz"))
-    unknown = TrainedAgent(agent.run, agent.agent, agent.checkpoint, data, [])
+    unknown = replace(agent, dataset=data, notices=[])
     notices = write_explorer(tmp_path / "table.html", [unknown])
     assert notices == ["the dataset has no world: there is no map, no exact distance and no walk, only tables"]
     opened = Opened(browser, tmp_path / "table.html", "#goal=3&start=1")

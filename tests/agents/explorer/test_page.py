@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_what_cannot_be_shown(trained: Path, tmp_path: Path, monkeypatch: pytest
     Run.start(small_settings(tmp_path / "corridor"))
     with pytest.raises(ConfigError, match=r"corridor was trained in another world than .*: make one page per world"):
         write_explorer(tmp_path / "page.html", open_agents([trained, tmp_path / "corridor"]))
-    unknown = TrainedAgent(agent.run, agent.agent, agent.checkpoint, without_layout(agent.dataset), [])
+    unknown = replace(agent, dataset=without_layout(agent.dataset), notices=[])
     with pytest.raises(ConfigError, match="another world"):
         write_explorer(tmp_path / "page.html", [agent, unknown])
     monkeypatch.setattr(explorer_page, "MAX_STATES", 20)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrl.agents.errors import LearnerError
-from qrl.agents.learners.bounds import make_bound, stochastic
+from qrl.agents.learners.bounds import Bound, make_bound, stochastic
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
@@ -34,6 +34,12 @@ def batch(*columns: list[float]) -> Batch:
     return Batch(*[*(column.long() for column in ids), hindsight])
 
 
+def bound_of(kind: Literal["auto", "trajectory", "graph"], dataset: Dataset) -> Bound:
+    bound = make_bound(kind, dataset)
+    assert bound is not None
+    return bound
+
+
 def test_bounds_by_hand() -> None:
     queries = batch(
         [0, 0, 0, 1, 0, 3],
@@ -43,9 +49,9 @@ def test_bounds_by_hand() -> None:
         [0, 1, 0, 0, 1, 0],
         [3, 3, 4, torch.inf, 1, torch.inf],
     )
-    assert make_bound("trajectory", LOOP)(queries).tolist() == [3, 3, 4, torch.inf, 1, torch.inf]
+    assert bound_of("trajectory", LOOP)(queries).tolist() == [3, 3, 4, torch.inf, 1, torch.inf]
     # (0, 0) is its own goal; 0 1 2 0; 0 1 3; no path from 3; arrives; unknown.
-    assert make_bound("graph", LOOP)(queries).tolist() == [0, 3, 2, torch.inf, 1, torch.inf]
+    assert bound_of("graph", LOOP)(queries).tolist() == [0, 3, 2, torch.inf, 1, torch.inf]
 
 
 def exact_distances(queries: Batch, layout: str) -> torch.Tensor:
@@ -64,8 +70,8 @@ def test_no_bound_is_below_the_exact_distance(layout: str, trajectories: int, se
     queries = GoalSampler(dataset, goals, seed).sample(300)
     exact = exact_distances(queries, layout)
     # A single short trajectory may hold one transition only.
-    along = queries.hindsight if dataset.lengths.max() < 2 else make_bound("trajectory", dataset)(queries)
-    graph = make_bound("graph", dataset)(queries)
+    along = queries.hindsight if dataset.lengths.max() < 2 else bound_of("trajectory", dataset)(queries)
+    graph = bound_of("graph", dataset)(queries)
     assert (along >= exact).all()
     assert (graph >= exact).all()
     assert (graph <= along).all()
@@ -77,7 +83,7 @@ def test_the_graph_bound_is_the_shortest_way_in_the_data(trajectories: int, seed
     dataset = collect(CollectorSettings(layout="traps", trajectories=trajectories, max_steps=20, seed=seed))
     queries = GoalSampler(dataset, GOALS, seed).sample(100)
     ways = shortest_ways(dataset)
-    steps = make_bound("graph", dataset)(queries)
+    steps = bound_of("graph", dataset)(queries)
     for i, bound in enumerate(steps.tolist()):
         s, a, after, g, b, _ = (tensor[i].item() for tensor in vars(queries).values())
         assert bound == (0 if (s, a) == (g, b) else 1 + ways[int(after)].get(int(g), torch.inf))
@@ -89,7 +95,7 @@ def test_all_transitions_bound_exactly(layout: str) -> None:
     queries = GoalSampler(dataset, GOALS, seed=0).sample(3000)
     exact = exact_distances(queries, layout)
     assert exact.isinf().any() == (layout == "traps")
-    assert torch.equal(make_bound("graph", dataset)(queries), exact)
+    assert torch.equal(bound_of("graph", dataset)(queries), exact)
 
 
 def test_too_many_states_fall_back_to_trajectories(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +103,9 @@ def test_too_many_states_fall_back_to_trajectories(monkeypatch: pytest.MonkeyPat
     queries = GoalSampler(dataset, GOALS, seed=0).sample(200)
     options = MboldSettings(bound="graph", **SHORT)
     assert make_learner(MboldLearner, options).notices() == []
-    assert not torch.equal(make_bound("graph", dataset)(queries), queries.hindsight)
+    assert not torch.equal(bound_of("graph", dataset)(queries), queries.hindsight)
     monkeypatch.setattr(empirical_graph, "MAX_TABLE", 1)
-    assert torch.equal(make_bound("graph", dataset)(queries), queries.hindsight)
+    assert torch.equal(bound_of("graph", dataset)(queries), queries.hindsight)
     assert make_learner(MboldLearner, options).notices() == [
         "learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"
     ]
@@ -141,10 +147,10 @@ def test_auto_bounds_by_what_the_data_allows(monkeypatch: pytest.MonkeyPatch) ->
     dataset = traps()
     queries = GoalSampler(dataset, GOALS, seed=0).sample(200)
     assert make_bound("none", dataset) is None
-    assert torch.equal(make_bound("auto", dataset)(queries), make_bound("graph", dataset)(queries))
+    assert torch.equal(bound_of("auto", dataset)(queries), bound_of("graph", dataset)(queries))
     assert make_bound("auto", every_transition("traps")) is not None  # the graph of single transitions
     monkeypatch.setattr(empirical_graph, "MAX_TABLE", 1)
-    assert torch.equal(make_bound("auto", dataset)(queries), queries.hindsight)
+    assert torch.equal(bound_of("auto", dataset)(queries), queries.hindsight)
     assert make_bound("auto", every_transition("traps")) is None
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from qrl.heads import IQE, Head
 from qrl.heads import interval_union as unions
 from qrl.heads.interval_union import interval_union
+from qrl.heads.poisson_race import _race
 from tests.compiler import needs_compiler
 from tests.heads import HEAD_NAMES, INPUT_SIZE, make_head, randn
 
@@ -101,6 +102,12 @@ def test_operators_are_described_to_the_compiler(
     torch.library.opcheck(operator, (u, v))
     # The same of latents whose dimensions are stored in another order.
     torch.library.opcheck(operator, tuple(x.movedim(0, -1).contiguous().movedim(-1, 0) for x in (u, v)))
+
+
+@pytest.mark.parametrize("method", ["scipy", "quadrature"])
+def test_the_poisson_race_is_described_to_the_compiler(method: str) -> None:
+    rates = randn(6, 4).square()
+    torch.library.opcheck(_race, (rates, randn(4, 6, seed=1).square().T, method))
 
 
 @needs_compiler
