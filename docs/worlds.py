@@ -64,13 +64,9 @@ def doors_table(doors: Doors) -> Table:
             blocked, door, loop = (np.mean(doors.by_seed(runs, end)) for end in ("blocked", "door", "loop"))
             values = [f"{value:.3f}" for value in (np.mean(known), door, blocked - door, loop)]
             seconds = np.mean([int(row["seconds"]) for row in runs])
-            rows.append([learner, str(size), *_spread(held_out), *values, f"{seconds:.0f}"])
+            mean = f"**{np.mean(held_out):.3f}**"
+            rows.append([learner, str(size), mean, str(len(held_out)), *values, f"{seconds:.0f}"])
     return [titles, *rows]
-
-
-def _spread(values: list[float]) -> tuple[str, str]:
-    """The mean, and each value."""
-    return f"**{np.mean(values):.3f}**", ", ".join(f"{value:.3f}" for value in values)
 
 
 def references_table(doors: Doors) -> Table:
