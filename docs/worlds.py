@@ -137,7 +137,7 @@ def draw_doors(doors: Doors, path: Path) -> None:
     sides.set_xticks(range(len(doors.sizes)), map(str, doors.sizes))
     sides.set_xlabel("K, configurations in the data")
     sides.set_title(f"{first}, held-out configurations", fontsize=10)
-    sides.legend(fontsize=7.5, loc="lower right")
+    sides.legend(fontsize=7.5, loc="upper right", framealpha=1)
     for ax in (curves, sides):
         tidy(ax)
     save_figure(figure, path)
