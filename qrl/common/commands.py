@@ -46,7 +46,8 @@ def command(main: Main) -> Callable[[Sequence[str] | None], int]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at the end
             return 141
         except Exception as error:
-            if "KeyboardInterrupt" in str(error):  # pydantic turns an interrupt of its compiled code into an error
+            # Compiled code turns an interrupt into an error of its own: pydantic's names it, NumPy's imports do not.
+            if _interrupts or "KeyboardInterrupt" in str(error):
                 return _interrupted()
             raise
 
