@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {
     "goals": {"balanced": 0},
     "loss": "mse",
     "bound": "none",
-}  # mbold, as in the paper
+}  # of the paper
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 
 
