@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from qrl.agents.evaluation.pictures import REFERENCE_STYLES
+from qrl.agents.evaluation.style import COLORS, REFERENCE_STYLES, looks
 from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.table import matched, read_rows
-from qrl.common.figures import save_figure
+from qrl.common.figures import FRACTION_LIMITS, save_figure, tidy
 from qrl.common.files import read_csv, write_csv
 
 FOLDER = Path(__file__).parent / "worlds"
@@ -64,13 +64,9 @@ def doors_table(doors: Doors) -> Table:
             blocked, door, loop = (np.mean(doors.by_seed(runs, end)) for end in ("blocked", "door", "loop"))
             values = [f"{value:.3f}" for value in (np.mean(known), door, blocked - door, loop)]
             seconds = np.mean([int(row["seconds"]) for row in runs])
-            rows.append([learner, str(size), *_spread(held_out), *values, f"{seconds:.0f}"])
+            mean = f"**{np.mean(held_out):.3f}**"
+            rows.append([learner, str(size), mean, str(len(held_out)), *values, f"{seconds:.0f}"])
     return [titles, *rows]
-
-
-def _spread(values: list[float]) -> tuple[str, str]:
-    """The mean, and each value."""
-    return f"**{np.mean(values):.3f}**", ", ".join(f"{value:.3f}" for value in values)
 
 
 def references_table(doors: Doors) -> Table:
@@ -115,7 +111,9 @@ def draw_doors(doors: Doors, path: Path) -> None:
     for number, learner in enumerate(doors.learners):
         for split, style in (("test", "-"), ("train", ":")):
             label = f"{learner}, {'held-out' if split == 'test' else 'training'} configurations"
-            _draw_curve(curves, doors.curve("learned", split, learner), label, color=f"C{number}", ls=style, marker="o")
+            _draw_curve(
+                curves, doors.curve("learned", split, learner), label, color=COLORS[number], ls=style, marker="o"
+            )
     first = doors.learners[0]
     graph = REFERENCE_STYLES["empirical-graph"]
     _draw_curve(curves, doors.curve("empirical-graph", "test", first), "empirical graph, held-out", **graph)
@@ -125,7 +123,7 @@ def draw_doors(doors: Doors, path: Path) -> None:
     curves.minorticks_off()
     curves.set_xlabel("K, configurations in the data")
     curves.set_ylabel("success rate")
-    curves.set_ylim(-0.03, 1.03)
+    curves.set_ylim(*FRACTION_LIMITS)
     curves.legend(fontsize=7.5)
     width = 0.38
     for offset, seen in ((-width / 2, 1), (width / 2, 0)):
@@ -134,14 +132,14 @@ def draw_doors(doors: Doors, path: Path) -> None:
             values = doors.by_seed(tasks)
             label = f"doors of the goal's side {'seen in' if seen else 'not in'} the data" if place == 0 else None
             if values:
-                sides.bar(place + offset, np.mean(values), width, color="C0" if seen else "C3", label=label)
+                sides.bar(place + offset, np.mean(values), width, color=COLORS[0] if seen else COLORS[2], label=label)
                 sides.plot([place + offset] * len(values), values, "k.", ms=4)
     sides.set_xticks(range(len(doors.sizes)), map(str, doors.sizes))
     sides.set_xlabel("K, configurations in the data")
     sides.set_title(f"{first}, held-out configurations", fontsize=10)
-    sides.legend(fontsize=7.5, loc="lower right")
+    sides.legend(fontsize=7.5, loc="upper right", framealpha=1)
     for ax in (curves, sides):
-        ax.grid(alpha=0.3)
+        tidy(ax)
     save_figure(figure, path)
 
 
@@ -179,13 +177,14 @@ def draw_worlds(findings: Findings, path: Path) -> None:
     figure = Figure(figsize=(10, 4), layout="constrained")
     ax = figure.subplots()
     width = 0.8 / len(families)
+    styles = looks({family: findings.study.settings.families[family].model or family for family in families})
     for place, world in enumerate(worlds):
         for number, family in enumerate(families):
             group = success.get((world, family))
             if group is not None:
                 x = place - 0.4 + (number + 0.5) * width
                 label = family if place == 0 else None
-                ax.bar(x, group.means["success_rate"], 0.92 * width, color=f"C{number}", label=label)
+                ax.bar(x, group.means["success_rate"], 0.92 * width, color=styles[family].color, label=label)
                 if group.interval is not None:
                     ax.plot([x, x], group.interval, color="k", lw=1)
         for name in REFERENCES:
@@ -198,7 +197,7 @@ def draw_worlds(findings: Findings, path: Path) -> None:
     ax.set_ylabel("success rate, all tasks")
     ax.set_ylim(0, 1.03)
     ax.legend(ncols=6, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
-    ax.grid(alpha=0.3, axis="y")
+    tidy(ax)
     save_figure(figure, path)
 
 
