@@ -1,5 +1,6 @@
 """Small data and settings for tests of learning."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ PLAIN: dict[str, Any] = {
     "bound": "none",
 }  # of the paper
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
+
+
+def other_notices(notices: Sequence[str]) -> list[str]:
+    """Those that are not about an agent worse than chance, as agents of a few steps are."""
+    return [notice for notice in notices if "fewer goals than random actions" not in notice]
 
 
 def corridor(trajectories: int = 40, layout: str = "corridor") -> Dataset:

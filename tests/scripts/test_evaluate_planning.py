@@ -18,7 +18,7 @@ from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from qrl.scripts.evaluate_planning import main as evaluate_planning
 from tests.agents.runs.running import finish
-from tests.agents.worlds import corridor, ring_data, small_settings, without_layout
+from tests.agents.worlds import corridor, other_notices, ring_data, small_settings, without_layout
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_everything_at_once(run: Path, capsys: pytest.CaptureFixture[str]) -> No
     outputs = ["--json", "out/r.json", "--pictures", "out", "--gif", "out/task.gif"]
     assert evaluate_planning([str(run), *outputs]) == 0
     captured = capsys.readouterr()
-    assert captured.err == ""
+    assert other_notices(captured.err.splitlines()) == []
     table = captured.out.splitlines()
     assert table[0].split() == ["iqe", "oracle", "random", "empirical-graph"]
     pictures = {f"{name}.{kind}" for name in ("distance-map", "estimates", "success") for kind in ("png", "pdf", "svg")}
@@ -103,7 +103,7 @@ def test_a_tensorboard_that_cannot_be_written(run: Path, capsys: pytest.CaptureF
     (run / "tensorboard").write_text("a file")
     assert evaluate_planning([str(run), "--json", "r.json"]) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("error: iqe/tensorboard cannot be written")
+    assert "error: iqe/tensorboard cannot be written" in captured.err
     assert "success rate" in captured.out  # the results are printed nevertheless
     assert Path("r.json").exists()
 
@@ -121,7 +121,7 @@ def test_a_dataset_elsewhere_or_changed(run: Path, capsys: pytest.CaptureFixture
         "iqe/dataset.npz, the dataset of iqe, is missing; put it back, or give its new path" in capsys.readouterr().err
     )
     assert evaluate_planning([str(run), "--dataset", "moved.npz"]) == 0
-    assert capsys.readouterr().err == ""
+    assert other_notices(capsys.readouterr().err.splitlines()) == []
     corridor(3, "traps").save(run / "dataset.npz")
     assert evaluate_planning([str(run)]) == 2
     assert "iqe/dataset.npz has changed since iqe was trained on it" in capsys.readouterr().err
@@ -225,7 +225,7 @@ def test_a_declared_quasimetric_that_is_none(
     assert evaluate_planning([str(run), "--json", "r.json"]) == 0
     notice = "iqe declares guaranteed_quasimetric but violates the triangle inequality in 25.0% of random triples"
     assert f"note: {notice}\n" in capsys.readouterr().err
-    assert json.loads(Path("r.json").read_text())["notices"] == [notice]
+    assert other_notices(json.loads(Path("r.json").read_text())["notices"]) == [notice]
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,8 @@ def test_without_any_world_only_the_axioms_are_measured(trained: Path) -> None:
 
 
 def test_a_dataset_of_many_states_is_not_tabulated(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
-    monkeypatch.setattr("qrl.agents.evaluation.evaluator.MAX_TABLE", 3)
+    for module in ("evaluation.evaluator", "planning.empirical_graph"):
+        monkeypatch.setattr(f"qrl.agents.{module}.MAX_TABLE", 3)
     doors = Dataset.load(trained / "dataset.npz")
     mine = without_layout(doors)
     env = gymnasium.make("qrl.envs:qrl/OneWayDoors-v0", layout="traps", max_steps=300)

@@ -66,6 +66,12 @@ def test_the_table_shows_what_it_says() -> None:
         "identity error": "axioms.identity_error",
         "asymmetry, learned": "axioms.asymmetry",
         "asymmetry, exact": "axioms.true_asymmetry",
+        "validation loss": "validation.loss",
+        "held-out trajectories": "validation.trajectories",
+        "  mean length": "validation.mean_length",
+        "hindsight consistency": "hindsight.consistency",
+        "  excess over hindsight": "hindsight.excess",
+        "  rank correlation with hindsight": "hindsight.spearman",
     }
     rows = dict(results_rows([results]))
     assert list(rows) == list(expected)

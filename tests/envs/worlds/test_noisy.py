@@ -58,7 +58,7 @@ def test_the_data_has_a_row_for_every_visit(tmp_path: Path) -> None:
     assert loaded.world == dataset.world
     assert loaded.known_world is None
     lines = card(loaded)
-    assert "number in the world unknown" in lines["states"]
+    assert "states of the world not recognized" in lines["states"]
     assert "blocked moves" not in lines
     with pytest.raises(DatasetError, match="coverage cannot be drawn"):
         coverage_picture(loaded, tmp_path / "c.png")
@@ -84,7 +84,7 @@ def test_training_and_evaluation(tmp_path: Path) -> None:
         assert evaluation.results["distances.seen.pairs"] is None
         assert evaluation.results["axioms.triangle_violations"] == 0
         assert any("no observation repeats" in notice for notice in evaluation.notices)
-        assert len(evaluation_pictures(evaluator, subject, evaluation, tmp_path / protocol)) == 3
+        assert len(evaluation_pictures(evaluator, subject, evaluation, tmp_path / protocol)) == 9
     assert subject.policy.deterministic is False
 
 
