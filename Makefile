@@ -45,7 +45,7 @@ docs: $(INSTALLED)
 
 # The documentation site, in site/: needs no network, and neither do its pages.
 site: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo 'open site/index.html'
 
 # Executes the tutorials and writes them back with their outputs.

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from qrl.errors import ContractError
-from qrl.heads.base import Head
 from qrl.q_models.base import QModel
 from qrl.q_models.latent import LatentQModel
 from qrl.readouts import D_MIN
@@ -129,7 +128,7 @@ def _finite(what: str, values: Tensor) -> None:
 
 
 def _declarations(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:
-    """It is a QModel that declares goal_kind and guaranteed_quasimetric; its head leaves `forward` as it is."""
+    """It is a QModel that declares goal_kind and guaranteed_quasimetric."""
     model = make()
     _demand(isinstance(model, QModel), f"it is a {type(model).__name__}, not a subclass of qrl.q_models.QModel")
     _demand(model.goal_kind in ("state-action", "state"), f"goal_kind is {model.goal_kind!r}")
@@ -139,12 +138,6 @@ def _declarations(make: Make, observations: Tensor, tolerances: _Tolerances) -> 
         not guaranteed or model.goal_kind == "state-action",
         "a quasimetric needs goals of the same kind as states: goal_kind must be 'state-action'",
     )
-    if isinstance(model, LatentQModel):
-        # Q-models embed each latent once and then call `between`: another `forward` would never run.
-        _demand(
-            type(model.head).forward is Head.forward,
-            "its head overrides forward; implement components, and embed for what depends on one latent alone",
-        )
 
 
 def _spec(make: Make, observations: Tensor, tolerances: _Tolerances) -> None:

@@ -25,9 +25,9 @@ class TrainedAgent:
     run: Run
     agent: Agent
     checkpoint: Checkpoint
-    path: Path  # of the checkpoint
     dataset: Dataset
     notices: list[str]
+    path: Path | None = None  # of the checkpoint, where it is not the run's last
     elsewhere: bool = False  # whether it is evaluated in another world than that of its data
 
     @classmethod
@@ -68,8 +68,8 @@ class TrainedAgent:
         if world:
             data = collect_elsewhere(data, world)
             notices.append(f"{run.path} was trained in another world than the one with {', '.join(world)}")
-        path = run.checkpoint if checkpoint is None else Path(checkpoint)
-        trained = cls(run, agent, metadata, path, data, notices, elsewhere=bool(world))
+        path = None if checkpoint is None else Path(checkpoint)
+        trained = cls(run, agent, metadata, data, notices, path, elsewhere=bool(world))
         if data.world is None and trained.held_out is None:
             notices.append(f"{run.path} holds out no trajectories of its data: nothing is validated")
         return trained
@@ -111,7 +111,7 @@ class TrainedAgent:
             return None
         learner = self.run.settings.learner
         validator = Validator(self.agent.model, self.agent.scaling, self.held_out, learner)
-        return validator.measure(load_checkpoint(self.path)[1])
+        return validator.measure(load_checkpoint(self.path or self.run.checkpoint)[1])
 
     def subject(self, evaluator: Evaluator) -> Subject:
         return replace(evaluator.agent(self.agent, self.name), validation=self.validation)

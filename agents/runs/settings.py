@@ -103,7 +103,11 @@ class RunSettings(Settings):
         """The settings of a run in a file; keys that its release did not have, have the values of what it did."""
         learner = saved.get("learner")
         if isinstance(learner, Mapping):
-            saved = {**saved, "learner": merge(cls._learner_type(learner).ONCE, learner)}
+            try:
+                once = cls._learner_type(learner).ONCE
+            except UserError as unknown:
+                raise type(unknown)(f"{source}: {unknown}") from None
+            saved = {**saved, "learner": merge(once, learner)}
         return cls.from_values(saved, source, error)
 
     @classmethod

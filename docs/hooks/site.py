@@ -33,8 +33,9 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Replace entries such as reference/commands/* of the navigation by the generated pages that they match."""
-    pages = reference_pages()
+    """Replace entries such as tutorials/* of the navigation by the generated pages that they match."""
+    notebooks = sorted(path.relative_to(config.docs_dir) for path in Path(config.docs_dir).rglob("*.ipynb"))
+    pages = [*reference_pages(), *(path.with_suffix(".md").as_posix() for path in notebooks)]
 
     def expanded(entry: Any) -> Any:
         if isinstance(entry, dict):

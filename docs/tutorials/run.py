@@ -96,11 +96,11 @@ def _normal_output(output: Any, source: str) -> Any:
 
 def _plain_png(text: str) -> str:
     """The pixels alone, in few colors."""
-    image: Image.Image = Image.open(io.BytesIO(base64.b64decode(text))).convert("RGB")
-    if (image.getcolors(COLORS)) is None:
-        image = image.quantize(COLORS)
+    image: Image.Image = Image.open(io.BytesIO(base64.b64decode(text)))
+    if image.mode == "P":  # it is so already
+        return text
     file = io.BytesIO()
-    image.save(file, "png", optimize=True)
+    image.convert("RGB").quantize(COLORS).save(file, "png", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 

@@ -30,16 +30,18 @@ class LatentQModel(QModel):
         self.head = head
         self.encoder = MLP(spec.observation_dim, hidden_sizes, spec.num_actions * head.input_size, batch_norm)
         self.guaranteed_quasimetric = head.guaranteed_quasimetric
+        self._in_parts = type(head).forward is Head.forward  # else it has a `forward` of its own
 
     def encode(self, observations: Tensor, counts: Tensor | None = None) -> Tensor:
         """(rows, actions, size of an embedded latent)"""
-        return self.head.embed(self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1)))
+        latents: Tensor = self.encoder(observations, counts).unflatten(-1, (self.spec.num_actions, -1))
+        return self.head.embed(latents) if self._in_parts else latents
 
     def distance_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
     ) -> Tensor:
         u, v = take(rows, states, actions), take(rows, goals, goal_actions)
-        return self.head.between(u, v if actions is not None else v.unsqueeze(1))
+        return self._between(u, v if actions is not None else v.unsqueeze(1))
 
     def discounted_at(
         self, rows: Tensor, states: Tensor, actions: Tensor | None, goals: Tensor, goal_actions: Tensor
@@ -47,4 +49,8 @@ class LatentQModel(QModel):
         return self._discount(self.distance_at(rows, states, actions, goals, goal_actions))
 
     def distance(self, state: Tensor, action: Tensor | None, goal: Tensor, goal_action: Tensor | None) -> Tensor:
-        return self.head.between(*pair_up(state, action, goal, goal_action))
+        return self._between(*pair_up(state, action, goal, goal_action))
+
+    def _between(self, u: Tensor, v: Tensor) -> Tensor:
+        distance: Tensor = self.head.between(u, v) if self._in_parts else self.head(u, v)
+        return distance

@@ -12,6 +12,12 @@ from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 
+PLAIN: dict[str, Any] = {
+    "fourier": 0,
+    "goals": {"balanced": 0},
+    "loss": "mse",
+    "bound": "none",
+}  # of the paper
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 
 
@@ -46,8 +52,10 @@ def small_settings(run: Path | None = None, **changes: Any) -> TrainSettings:
     values: dict[str, Any] = {
         "collector": {"layout": "corridor", "trajectories": 40, "max_steps": 30},
         "model": {"name": "iqe-maxmean"},
-        "learner": {"batch_size": 32, "epochs": 0.01, "min_steps": 20},
+        "learner": {"batch_size": 32, "epochs": 0.01, "min_steps": 20, "lr": 1e-3},
     }
+    if changes.get("learner", {}).get("name", "mbold") == "mbold":
+        values["learner"] |= PLAIN
     if "params" not in changes.get("model", {}):
         values["model"]["params"] = SMALL
     return TrainSettings.from_values(short_run(run, values, changes), "test")

@@ -141,15 +141,9 @@ class Shifted(Squared):
         return (u - v).abs().sum(-1) + 1
 
 
-class OwnForward(Euclidean):
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        return 2 * super().forward(u, v)
-
-
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
-        (OwnForward, "its head overrides forward; implement components"),
         (BadKind, "goal_kind is 'image'"),
         (Vague, "guaranteed_quasimetric is 'mostly', neither True nor False"),
         (StateGoals, "goal_kind must be 'state-action'"),

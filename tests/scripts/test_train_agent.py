@@ -108,7 +108,7 @@ def test_resume_refuses_other_changes(capsys: pytest.CaptureFixture[str]) -> Non
     assert train_agent([*SMALL, "run=r", "learner.min_steps=2"]) == 0
     assert train_agent(["--resume", "r", "learner.lr=0.1", "seed=0"]) == 2
     error = capsys.readouterr().err
-    assert "learner.lr was 0.001, now 0.1" in error
+    assert "learner.lr was 0.003, now 0.1" in error
     assert "seed" not in error
     for option in (["--force"], ["--dry-run"], ["--init", "r"]):
         assert train_agent(["--resume", "r", *option]) == 2

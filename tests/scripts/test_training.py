@@ -24,7 +24,7 @@ class ToyRun:
     dataset = None
     problem = SimpleNamespace(
         command="train-agent",
-        scored=lambda dataset: ["success_rate", "absolute_error"],
+        scored=lambda settings, dataset: ["success_rate", "absolute_error"],
         remarks=lambda name, scores, dataset, seed: [f"{name} has {scores['success_rate']}, {seed}"],
     )
 

@@ -22,7 +22,6 @@ from tests.agents.worlds import corridor
 L = TypeVar("L", bound=Learner)
 
 SHORT: dict[str, Any] = {"batch_size": 12, "epochs": 0.01, "min_steps": 10}
-PLAIN: dict[str, Any] = {"loss": "mse", "bound": "none", "goals": {"balanced": 0}}  # mbold as in the paper
 
 
 @cache

@@ -16,9 +16,9 @@ from qrl.common.settings import merge
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from tests.agents.learners import naive_objectives
-from tests.agents.learners.small_learners import PLAIN, SHORT, check_step, make_learner, traps
+from tests.agents.learners.small_learners import SHORT, check_step, make_learner, traps
 from tests.agents.learners.tables import Table, ids
-from tests.agents.worlds import corridor, every_transition
+from tests.agents.worlds import PLAIN, corridor, every_transition
 
 SPEC = QModelSpec(observation_dim=1, num_actions=2, discount=0.9)
 

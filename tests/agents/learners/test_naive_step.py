@@ -14,8 +14,7 @@ from qrl.agents.learners.settings import MboldSettings
 from qrl.common.settings import merge
 from qrl.heads.interval_union import interval_union
 from tests.agents.learners.naive import NaiveLearner, textbook_union
-from tests.agents.learners.small_learners import PLAIN
-from tests.agents.worlds import corridor
+from tests.agents.worlds import PLAIN, corridor
 from tests.compiler import needs_compiler
 
 REGULARIZED = {"conservative": 0.5, "triangle": 1.0, "triangle_triplets": 20}

@@ -19,7 +19,7 @@ def test_the_width_is_that_of_the_widest_layers() -> None:
         return build_model(settings, SPEC)[1]["hidden_sizes"]
 
     assert sizes(width=8) == [8, 8, 8]
-    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 256]
+    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 64]
     assert sizes(width=8, params={"hidden_sizes": [4]}) == [4]
 
 
@@ -43,7 +43,7 @@ def test_settings_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert settings.compile in ("on", "off")
     assert settings.threads == torch.get_num_threads()
     assert resolve(settings) == settings
-    assert resolve(TrainSettings()).run == "runs/six-rooms__iqe-maxmean__seed0"
+    assert resolve(TrainSettings()).run == "runs/six-rooms__mrn-fixed__seed0"
 
 
 def test_compile_auto_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
