@@ -15,7 +15,7 @@ from qrl.agents.runs.run import Run
 from qrl.scripts.compare_agents import main as compare_agents
 from qrl.scripts.evaluate_planning import main as evaluate_planning
 from tests.agents.runs.running import logged_rows
-from tests.agents.worlds import SMALL, other_notices, without_layout
+from tests.agents.worlds import PLAIN, SMALL, other_notices, without_layout
 
 SETTINGS = {
     "model.params": SMALL,
@@ -34,8 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of gcbc and one of mbold on the same data. Read-only."""
     path = tmp_path_factory.mktemp("scores")
     dataset = qrl.collect("traps", trajectories=60, max_steps=60)
-    for name, learner in (("cloned", "gcbc"), ("learned", "mbold")):
-        run = qrl.train(dataset, model="iqe-sum", learner=learner, out=path / name, settings=SETTINGS)
+    plain = {f"learner.{key}": value for key, value in PLAIN.items()}
+    for name, learner, more in (("cloned", "gcbc", {}), ("learned", "mbold", plain)):
+        run = qrl.train(dataset, model="iqe-sum", learner=learner, out=path / name, settings=SETTINGS | more)
         assert run.settings.learner.name == learner
     return path
 
