@@ -18,8 +18,7 @@ from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.studies.study import Study
 from tests.docs.blocks import PAGES, ROOT, blocks, name_of, pages_with
 
-# Run by tests of their own: test_other_libraries.py, where these libraries are installed, and test_own_data.py.
-ELSEWHERE = [ROOT / "docs" / "other-libraries.md", ROOT / "docs" / "own-data.md"]
+ELSEWHERE = ROOT / "docs" / "other-libraries.md"  # run by test_other_libraries.py, where these libraries are installed
 
 
 def test_every_block_says_what_it_is() -> None:
@@ -57,7 +56,7 @@ def _forgotten(restored_registry: None) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_forgotten", "short_trainings")
-@pytest.mark.parametrize("page", [page for page in pages_with("python", "sh") if page not in ELSEWHERE], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in pages_with("python", "sh") if page != ELSEWHERE], ids=name_of)
 def test_every_example_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
