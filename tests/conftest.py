@@ -18,7 +18,7 @@ os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the longest tests first, so that parallel workers finish together."""
-    items.sort(key=lambda item: item.path.parent.name != "docs")
+    items.sort(key=lambda item: item.path.name != "test_tutorials.py" and item.path.parent.name != "docs")
 
 
 @pytest.fixture(scope="session")
