@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PARTS = ("agents", "configs", "envs", "scripts")  # linked into qrl/
 SDIST = ["python", "-c", "from setuptools.build_meta import build_sdist; build_sdist('dist')"]
 WHEEL = ["python", "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", "dist", "."]
-DEMO = ("report.html", "explorer.html", "iqe-maxmean/COMPLETE", "unconstrained/COMPLETE")
+DEMO = ("report.html", "explorer.html", "mrn-fixed/COMPLETE", "unconstrained/COMPLETE")
 
 
 class Release:

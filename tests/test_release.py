@@ -39,3 +39,9 @@ def test_what_is_still_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "CITATION.cff").write_text(f"version: {qrl.__version__}\ndate-released: 2030-01-01")
     (tmp_path / "CHANGELOG.md").write_text(f"## {qrl.__version__} (unreleased)\n")
     assert release.Release(tmp_path).version() == f"{qrl.__version__}; still to be written: the date in CHANGELOG.md"
+
+
+def test_the_demo_makes_what_the_check_looks_for() -> None:
+    makefile = (release.ROOT / "Makefile").read_text()
+    for name in release.DEMO:
+        assert f"$(DEMO)/{name.partition('/')[0]}" in makefile
