@@ -1,7 +1,7 @@
 """Upper bounds of distances from the data: in a deterministic world, every observed path is one.
 
-A bound is sound offline information. In a stochastic world it would be the length of a lucky path: data in which an
-action of a state leads to several states is refused.
+A bound is sound offline information. In a stochastic world it would be the length of a lucky path: where an action of a
+state leads to several states, a bound that was asked for is refused, and `auto` bounds nothing.
 """
 
 from collections.abc import Callable

@@ -119,7 +119,7 @@ def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettin
 
 def _bound_notices(settings: MboldSettings, dataset: Dataset, bound: Bound | None) -> list[str]:
     """What becomes of a bound that the data does not allow."""
-    if settings.bound == "auto" and (chance := stochastic(dataset)) is not None:
+    if settings.bound == "auto" and bound is None and (chance := stochastic(dataset)) is not None:
         return [f"learner.bound=auto bounds no targets: {chance}"]
     if settings.bound in ("auto", "graph") and bound is along_trajectory:
         return ["learner.bound: too many distinct states for shortest paths; trajectories bound the targets instead"]

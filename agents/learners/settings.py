@@ -108,7 +108,7 @@ class LearnerSettings(Settings):
 
 
 class MboldSettings(LearnerSettings):
-    """The defaults plan best within minutes (docs/training.md); the paper's are in configs/train/paper.yaml."""
+    """The defaults are those of docs/training.md; the paper's are in configs/train/paper.yaml."""
 
     ONCE: ClassVar[dict[str, Any]] = {"fourier": 0, "goals": {"balanced": 0}, "loss": "mse", "bound": "none"}
 
