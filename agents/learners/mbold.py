@@ -10,7 +10,8 @@ and for goals that are states: y = 1 if s' = g, else gamma max_b D_target((s', b
 decided by the identity of states; a trajectory cut by its step cap does not end there.
 
 Options: with `bound`, y is at least gamma**u for a path of u steps in the data; with `loss: huber`, the Huber loss of
-min(d, max_distance) replaces the mean squared error of D.
+min(d, max_distance) replaces the mean squared error of D. It weighs distances that are too short more (`expectile`): the
+maximum over b prefers them, and the bound only ever shortens a target, so that they would spread.
 """
 
 import math
@@ -114,7 +115,8 @@ def td_loss(predicted: Tensor, y: Tensor, discount: float, settings: MboldSettin
         return F.mse_loss(predicted, y)
     least = max(discount**settings.max_distance, torch.finfo(predicted.dtype).tiny)  # of D; its log is finite
     distance, target = (value.clamp_min(least).log() / math.log(discount) for value in (predicted, y))
-    return F.smooth_l1_loss(distance, target)
+    weights = torch.where(distance < target, settings.expectile, 1 - settings.expectile)
+    return 2 * (weights * F.huber_loss(distance, target, reduction="none", delta=settings.huber_delta)).mean()
 
 
 def _bound_notices(settings: MboldSettings, dataset: Dataset, bound: Bound | None) -> list[str]:

@@ -123,6 +123,14 @@ class MboldSettings(LearnerSettings):
     loss: Literal["mse", "huber"] = Field(
         "huber", description="mse: mean squared error of D, as in the paper; huber: Huber loss of the distance d"
     )
+    huber_delta: float = Field(3, gt=0, description="error in steps from which the Huber loss is linear")
+    expectile: float = Field(
+        0.7,
+        gt=0,
+        lt=1,
+        description="weight in the Huber loss of distances that are too short, against 1 - this of those too long; the "
+        "minimum over actions favours the former, and 0.5 leaves them so",
+    )
     max_distance: float = Field(
         100, gt=0, description="distance beyond which the Huber loss sees no difference, as for unreachable goals"
     )

@@ -72,8 +72,9 @@ def mbold_loss(learner: MboldLearner, dataset: Dataset) -> Tensor:
             losses.append((predicted - y) ** 2)
         else:
             d, d_target = (min_distance(value, gamma, settings.max_distance) for value in (predicted, y))
-            error = (d - d_target).abs()
-            losses.append(error**2 / 2 if error < 1 else error - 0.5)
+            error, delta = (d - d_target).abs(), settings.huber_delta
+            weight = settings.expectile if d < d_target else 1 - settings.expectile
+            losses.append(2 * weight * (error**2 / 2 if error < delta else delta * (error - delta / 2)))
     return mean(losses)
 
 

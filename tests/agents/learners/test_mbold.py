@@ -4,6 +4,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from qrl import QModelSpec, make_q_model
@@ -66,11 +68,14 @@ def test_bounded_targets_for_state_goals_by_hand() -> None:
     assert least_discounted(steps, model).tolist() == pytest.approx([0, 1, 0.9**2, 0.9**19])
 
 
+SYMMETRIC = {"loss": "huber", "huber_delta": 1, "expectile": 0.5}
+
+
 def huber(predicted: list[float], y: list[float], **values: float) -> list[float]:
-    """The loss and its derivatives in the predicted distances; both arguments are distances."""
+    """The loss and its derivatives in the predicted distances; both arguments are distances. Symmetric by default."""
     d = torch.tensor(predicted, dtype=torch.float64, requires_grad=True)
     targets = torch.tensor(y, dtype=torch.float64)
-    loss = td_loss(0.9**d, 0.9**targets, 0.9, MboldSettings.from_values({"loss": "huber", **values}, "test"))
+    loss = td_loss(0.9**d, 0.9**targets, 0.9, MboldSettings.from_values({**SYMMETRIC, **values}, "test"))
     loss.backward()
     assert d.grad is not None
     return [loss.item(), *d.grad.tolist()]
@@ -80,6 +85,25 @@ def test_huber_loss_by_hand() -> None:
     assert huber([5], [4.5]) == pytest.approx([0.125, 0.5])
     assert huber([5], [8]) == pytest.approx([2.5, -1])
     assert huber([5, 5], [4.5, 8]) == pytest.approx([2.625 / 2, 0.25, -0.5])
+
+
+def test_huber_loss_is_quadratic_up_to_its_delta() -> None:
+    assert huber([5], [8], huber_delta=4) == pytest.approx([4.5, -3])
+    assert huber([5], [11], huber_delta=4) == pytest.approx([4 * (6 - 2), -4])
+
+
+def test_too_short_distances_weigh_more_by_hand() -> None:
+    """0.75 and 0.25 instead of 0.5 each, so 1.5 and 0.5 times the symmetric loss."""
+    assert huber([5], [8], expectile=0.75) == pytest.approx([1.5 * 2.5, -1.5])
+    assert huber([8], [5], expectile=0.75) == pytest.approx([0.5 * 2.5, 0.5])
+    assert huber([5, 8], [8, 5], expectile=0.75) == pytest.approx([2.5, -0.75, 0.25])
+
+
+@given(st.floats(0, 50), st.floats(0, 50), st.floats(0.05, 0.95), st.floats(0.1, 10))
+def test_the_two_weights_of_an_error_add_up_to_the_symmetric_loss(d: float, y: float, tau: float, delta: float) -> None:
+    values = {"max_distance": 60, "huber_delta": delta}
+    sides = [huber([d], [y], expectile=weight, **values)[0] for weight in (tau, 1 - tau)]
+    assert sum(sides) == pytest.approx(2 * huber([d], [y], **values)[0], rel=1e-6, abs=1e-9)
 
 
 def test_beyond_the_maximum_the_huber_loss_sees_no_difference() -> None:
@@ -96,6 +120,7 @@ def test_a_maximum_beyond_the_range_of_floats_is_finite() -> None:
 
 OPTIONS: list[dict[str, Any]] = [
     {"loss": "huber"},
+    {"loss": "huber", "expectile": 0.9, "huber_delta": 0.5},
     {"loss": "huber", "max_distance": 1, "discount": 0.5},  # about where the untrained models are
     {"bound": "trajectory"},
     {"bound": "graph"},
@@ -195,7 +220,7 @@ def test_tabular_learning_converges_to_the_exact_distances(
     truth = ground_truth(load_layout("corridor"))
     states, actions = truth.transitions.shape
     model = Table(QModelSpec(1, actions, 0.8), states, goal_kind).double()
-    values = {"batch_size": 512, "lr": 0.2, "polyak": 0.3, "discount": 0.8, "epochs": 1, "min_steps": 1200}
+    values = {"batch_size": 512, "lr": 0.2, "polyak": 0.3, "discount": 0.8, "epochs": 1, "min_steps": 1500}
     goals = {"current": 0.1, "future": 0.1, "random": 0.8}
     settings = MboldSettings.from_values(merge(merge({**values, "goals": goals}, PLAIN), options), "test")
     learner = MboldLearner(model, ids(states).double(), dataset, settings, seed=0)
