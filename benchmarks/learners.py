@@ -17,7 +17,13 @@ BASELINE = "mbold"
 MODEL, WIDTH = "iqe-maxmean", 512
 VARIANTS = {
     "mbold, as in the paper": [
-        *("learner.loss=mse", "learner.bound=none", "learner.goals.balanced=0", "learner.fourier=0"),
+        *(
+            "learner.loss=mse",
+            "learner.bound=none",
+            "learner.conservative=0",
+            "learner.goals.balanced=0",
+            "learner.fourier=0",
+        ),
     ]
 }
 

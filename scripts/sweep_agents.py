@@ -74,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Imported only now, so that --help answers without torch.
     from qrl.agents.studies.backends import BACKENDS
     from qrl.agents.studies.folder import StudyFolder
+    from qrl.agents.studies.selection import expected
     from qrl.agents.studies.sweep import check_models, sweep
+    from qrl.agents.studies.table import gather
 
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
@@ -86,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     try:
         with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
-            size = f"{len(study.runs)} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
+            runs = len(expected(study, gather(folder, study)))
+            size = f"{runs} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
             print(f"{study.name}: {size}", flush=True)
             failed = sweep(study, folder, backend, tuple(args.plugin), args.source)
     except KeyboardInterrupt:
@@ -101,13 +104,15 @@ def _dry_run(study: "Study", folder: "StudyFolder", jobs: int | None) -> None:
 
     from qrl.agents.studies.backends import split_cores
     from qrl.agents.studies.estimate import estimate_lines
+    from qrl.agents.studies.selection import expected
     from qrl.agents.studies.table import gather, summary
 
     rows = gather(folder, study)
-    print(summary(study, rows), flush=True)
+    runs = {run.name: run for run in expected(study, rows)}
+    print(summary(study, [row for row in rows if row.run in runs]), flush=True)
     complete = {row.run for row in rows if row.status == "complete"}
     todo = {
-        family: [run for run in study.runs if run.family == family and run.name not in complete]
+        family: [run for name, run in runs.items() if run.family == family and name not in complete]
         for family in study.settings.families
     }
     for line in estimate_lines(study, folder, todo, *split_cores(cpu_count(), jobs)):

@@ -10,8 +10,8 @@ and for goals that are states: y = 1 if s' = g, else gamma max_b D_target((s', b
 decided by the identity of states; a trajectory cut by its step cap does not end there.
 
 Options: with `bound`, y is at least gamma**u for a path of u steps in the data; with `loss: huber`, the Huber loss of
-min(d, max_distance) replaces the mean squared error of D. It weighs distances that are too short more (`expectile`): the
-maximum over b prefers them, and the bound only ever shortens a target, so that they would spread.
+min(d, max_distance) replaces the mean squared error of D. It weighs distances that are too short more (`expectile`):
+the maximum over b prefers them, and the bound only ever shortens a target, so that they would spread.
 """
 
 import math

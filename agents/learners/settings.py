@@ -118,7 +118,11 @@ class MboldSettings(LearnerSettings):
     triangle: Triangle = 0
     triangle_triplets: Triplets = 341
     polyak: Polyak = 0.9
-    conservative: float = Field(0, ge=0, description="weight of the conservative term logsumexp_b D(b) - D(a)")
+    conservative: float = Field(
+        1,
+        ge=0,
+        description="weight of the conservative term logsumexp_b D(b) - D(a), against actions that were never tried",
+    )
     goals: Goals = GoalSettings(balanced=0.5)
     loss: Literal["mse", "huber"] = Field(
         "huber", description="mse: mean squared error of D, as in the paper; huber: Huber loss of the distance d"

@@ -43,6 +43,18 @@ def wanted(study: Study, run: PlannedRun, selected: dict[str, str | None]) -> bo
     return run.tuning or study.settings.evaluate == "all" or run.configuration == selected[run.family]
 
 
+def expected(study: Study, rows: Sequence[Any]) -> list[PlannedRun]:
+    """All runs that a sweep will have computed in the end.
+
+    The first configuration of a family stands for the one that tuning will select.
+    """
+    selected = select(study, rows)
+    standing = {
+        name: selected[name] or next(iter(family.configurations)) for name, family in study.settings.families.items()
+    }
+    return [run for run in study.runs if wanted(study, run, standing)]
+
+
 def tuned(study: Study, rows: Sequence[Any]) -> bool:
     """Whether all tuning runs are done, one way or another."""
     return all(row.status != "missing" for row in rows if row.purpose == "tuning")

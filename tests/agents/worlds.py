@@ -18,6 +18,7 @@ PLAIN: dict[str, Any] = {
     "goals": {"balanced": 0},
     "loss": "mse",
     "bound": "none",
+    "conservative": 0,
 }  # of the paper
 SMALL: dict[str, Any] = {"hidden_sizes": [16, 16], "latent_size": 16}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.selection import select, tuned, wanted
+from qrl.agents.studies.selection import expected, select, tuned, wanted
 from qrl.agents.studies.table import gather, matched
 from qrl.common.errors import ConfigError
 from tests.agents.studies.hand_made import row, study, swept, timeless_rows, tiny
@@ -60,6 +60,7 @@ def test_before_tuning_all_runs_are_planned(tmp_path: Path) -> None:
     rows = gather(StudyFolder(tmp_path), plan)
     assert len(rows) == 8
     assert not tuned(plan, rows)
+    assert len(expected(plan, rows)) == 2 + 2 + 2  # as many as in the end
     assert [wanted(plan, run, {"iqe-maxmean": "", "dot": "triangle=3"}) for run in plan.runs].count(False) == 2
 
 
