@@ -63,10 +63,11 @@ def test_learners(monkeypatch: pytest.MonkeyPatch) -> None:
     text = learners.main()
     assert {"mbold", "cmd", "gcbc", *learners.VARIANTS} <= set(calls.names)
     assert "regression" not in calls.names  # it learns from graphs
-    # A batch of 8: the distances of all pairs; of all 4 x 4 actions; of all actions after each step and the one taken.
+    # A batch of 8: the distances of all pairs; of all 4 x 4 actions; of all actions after each step, and of all
+    # actions before it for the conservative term or, as in the paper, only of the one taken.
     assert "| cmd | 8 | 64 | 2 | 2.00x |" in text
     assert "| gcbc | 8 | 128 | 1 | 1.00x |" in text
-    assert "| mbold | 8 | 40 | 1 | 1.00x |" in text
+    assert "| mbold | 8 | 64 | 1 | 1.00x |" in text
     assert "| mbold, as in the paper | 8 | 40 |" in text
     assert text.startswith("## Learners\n")
 

@@ -25,6 +25,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     return unknown_message(kind, name, nearest_name(name, choices), choices)
 
 
-def unknown_message(kind: str, name: str, nearest: str | None, known: Iterable[str]) -> str:
+def unknown_message(kind: str, name: str, nearest: str | None, known: Iterable[str], where: str = "") -> str:
     suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"unknown {kind} {shown(name)}{suggestion}; known: {listed(known, 100, ', ') or 'none'}"
+    return f"unknown {kind} {shown(name)}{suggestion}; known{where}: {listed(known, 100, ', ') or 'none'}"

@@ -311,8 +311,7 @@ def _problem(cls: type[Settings], detail: ErrorDetails) -> str:
         while isinstance(value, Mapping) and len(value) == 1:  # an unknown group, as in lerner.lr=1
             ((last, value),) = value.items()
             key = f"{key}.{last}"
-        unknown = unknown_message("key", key, _nearest_key(cls, key), _siblings(cls, key))
-        return cls.explain_unknown(key) or unknown
+        return cls.explain_unknown(key) or _unknown_key(cls, key)
     if detail["type"] == "model_type":
         keys = _siblings(cls, f"{key}.")
         name = isinstance(value, str) and f"{key}.name" in keys
@@ -347,6 +346,15 @@ def _nearest_key(cls: type[BaseModel], key: str) -> str | None:
 
 def _words(text: str) -> set[str]:
     return set(re.findall("[a-z]{2,}", text.lower()))
+
+
+def _unknown_key(cls: type[Settings], key: str) -> str:
+    """The keys of its group are listed without the group's name, which would only repeat."""
+    known = _siblings(cls, key)
+    group = key[: key.rfind(".") + 1]
+    inside = [name.removeprefix(group) for name in known if name.startswith(group)]
+    where = f" in {clip(group[:-1])}" if group and inside else ""
+    return unknown_message("key", key, _nearest_key(cls, key), inside if where else known, where)
 
 
 def _siblings(cls: type[BaseModel], key: str) -> list[str]:

@@ -19,7 +19,7 @@ def test_the_width_is_that_of_the_widest_layers() -> None:
         return build_model(settings, SPEC)[1]["hidden_sizes"]
 
     assert sizes(width=8) == [8, 8, 8]
-    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 64]
+    assert sizes(width=8, name="unconstrained-disc") == [8, 8, 8, 128]
     assert sizes(width=8, params={"hidden_sizes": [4]}) == [4]
 
 

@@ -73,7 +73,7 @@ def test_override_values(override: str, key: str, value: object) -> None:
     ("overrides", "message"),
     [
         (["nmae=x"], r"settings: unknown key 'nmae' \(did you mean 'name'\?\); known: flag, folder, inner.\*, name"),
-        (["inner.rte=1"], r"unknown key 'inner.rte' \(did you mean 'inner.rate'\?\); known: inner.rate, inner.steps$"),
+        (["inner.rte=1"], r"unknown key 'inner.rte' \(did you mean 'inner.rate'\?\); known in inner: rate, steps$"),
         (["inner.rate=2"], r"inner.rate: input should be less than or equal to 1 \(got 2\)"),
         (["inner.rate=nan"], r"inner.rate: input should be"),
         (["inner.rate=fast"], r"inner.rate: input should be a valid number.*\(got 'fast'\)"),
@@ -108,7 +108,7 @@ def test_suggestions_for_unknown_keys(override: str, nearest: str | None) -> Non
     with pytest.raises(ConfigError) as caught:
         Outer.load(overrides=[override])
     suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
-    assert f"unknown key {override.partition('=')[0]!r}{suggestion}; known: " in str(caught.value)
+    assert f"unknown key {override.partition('=')[0]!r}{suggestion}; known" in str(caught.value)
 
 
 @pytest.mark.parametrize(
