@@ -51,7 +51,7 @@ class MRN(Head):
         norm = torch.linalg.vector_norm(symmetric, dim=-1)
         if self.normalize:
             norm = norm / self.output_size**0.5
-        residual = F.relu(asymmetric).amax(-1)
+        residual = F.relu(asymmetric.amax(-1))  # in this order a pass less over memory
         return torch.stack([norm if self.fixed else norm.square(), residual], -1)
 
     def extra_repr(self) -> str:
