@@ -8,8 +8,8 @@ from qrl.agents.evaluation.results import Evaluation, ProtocolName
 from qrl.agents.planning.agent import Agent
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.settings import TrainSettings
+from qrl.common.config_files import merge, read_config
 from qrl.common.nesting import nest
-from qrl.common.settings import merge, read_config
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.collector import collect as collect_trajectories
 from qrl.envs.dataset import Dataset

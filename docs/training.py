@@ -54,7 +54,7 @@ def rows_of(path: Path) -> list[RunRow]:
 
 def text(rows: Sequence[RunRow], metric: str, digits: int = 3) -> str:
     """The mean over seeds, and the lowest and highest of them."""
-    values = [float(row.scores[metric]) for row in rows if row.scores.get(metric) is not None]
+    values = [value for row in rows if (value := row.scores.get(metric)) is not None]
     if not values:
         return "-"
     spread = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from qrl.common.commands import Parser, add_plugin_argument, add_settings_arguments, check_interrupted, new_parser
 from qrl.common.completion import completed_by
+from qrl.common.config_files import merge
 from qrl.common.errors import ConfigError
-from qrl.common.settings import merge
 
 if TYPE_CHECKING:
     from qrl.agents.runs.problems import Problem

@@ -5,7 +5,7 @@ import time
 from qrl.agents.learners.base import Learner
 from qrl.agents.runs.run import Run
 from qrl.catalog import count_parameters
-from qrl.common.settings import dump_yaml
+from qrl.common.config_files import dump_yaml
 
 WARM_UP, TIMED = 3, 10
 

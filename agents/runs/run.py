@@ -19,10 +19,10 @@ from qrl.agents.runs.problems import PROBLEMS, problem_of
 from qrl.agents.runs.record import RunRecord, relative_path
 from qrl.agents.runs.settings import DATA_GROUPS, RunSettings
 from qrl.agents.runs.trackers import Tracked, Tracker, check_installed, open_trackers, tags
+from qrl.common.config_files import dump_yaml, read_config
 from qrl.common.errors import ConfigError, RegistryError
 from qrl.common.files import atomic_write, check_path, is_file, remove_leftovers
 from qrl.common.locks import locked
-from qrl.common.settings import dump_yaml, read_config
 from qrl.common.text import clip, listed
 from qrl.envs.errors import DatasetError
 from qrl.registry import Registration, find

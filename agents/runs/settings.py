@@ -12,8 +12,9 @@ from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.registry import builtin_learners, find_settings, owners
 from qrl.agents.learners.settings import COMMANDS, LearnerSettings, MboldSettings, RegressionSettings
 from qrl.agents.runs.trackers import TrackerNames
+from qrl.common.config_files import merge
 from qrl.common.errors import ConfigError, UserError
-from qrl.common.settings import PathText, Settings, merge
+from qrl.common.settings import PathText, Settings
 from qrl.common.text import listed, shown
 from qrl.envs.collector import CollectorSettings
 from qrl.envs.graphs.collector import GraphSettings

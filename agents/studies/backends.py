@@ -22,10 +22,10 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from qrl.agents.studies.folder import EVALUATION
 from qrl.agents.studies.worker import Job, attempt, serve
+from qrl.common.config_files import dump_yaml, read_config
 from qrl.common.errors import ConfigError, UserError
 from qrl.common.files import atomic_write
 from qrl.common.locks import LOCK
-from qrl.common.settings import dump_yaml, read_config
 
 DIED = "its worker process died, usually because memory ran out (then use fewer --jobs)"
 

@@ -9,11 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 from qrl.agents.errors import RunError
 from qrl.agents.evaluation.metrics import Value
 from qrl.agents.studies.study import PlannedRun, Study
+from qrl.common.config_files import dump_yaml
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, check_path, is_file, read_text
 from qrl.common.json_text import parse_json
 from qrl.common.locks import LOCK, locked
-from qrl.common.settings import dump_yaml
 
 EVALUATION = "evaluation.json"
 

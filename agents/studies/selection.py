@@ -1,7 +1,7 @@
 """Which hyperparameter configuration of each family is selected, from the runs on the tuning seeds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qrl.agents.studies.study import PlannedRun, Study
@@ -38,7 +38,7 @@ def _best(
     return (max if higher else min)(means, key=lambda configuration: means[configuration])
 
 
-def wanted(study: Study, run: PlannedRun, selected: dict[str, str | None]) -> bool:
+def wanted(study: Study, run: PlannedRun, selected: Mapping[str, str | None]) -> bool:
     """Whether a run is computed: all tuning runs and, if the study says so, only selected configurations on `seeds`."""
     return run.tuning or study.settings.evaluate == "all" or run.configuration == selected[run.family]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from qrl.agents.runs.settings import RunSettings, differences
 from qrl.agents.studies.settings import Condition, StudySettings, axis_text
+from qrl.common.config_files import merge, read_config
 from qrl.common.errors import ConfigError
 from qrl.common.nesting import nest
-from qrl.common.settings import merge, read_config
 from qrl.common.text import clip, listed, shown
 
 MAX_RUN_NAME = 240  # bytes; a file system allows 255 for the name of a folder

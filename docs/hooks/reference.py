@@ -13,7 +13,7 @@ from docs.hooks.tables import as_markdown, escape, keys_table, table
 from qrl.__main__ import commands
 from qrl.agents.evaluation.metrics import METRICS, RESERVED
 from qrl.agents.learners.registry import find_learner, list_learners
-from qrl.common.settings import CONFIG_COMMANDS
+from qrl.common.config_files import CONFIG_COMMANDS
 from qrl.envs.worlds.registry import find_world, list_worlds
 from qrl.registry import find, list_q_models
 

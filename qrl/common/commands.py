@@ -144,7 +144,7 @@ def complete_config(action: argparse.Action, settings: "type[Settings]") -> None
     """Let an argument be completed by the names of the built-in configs for the settings, and by YAML files."""
 
     def names(_: str) -> list[str]:
-        from qrl.common.settings import builtin_configs
+        from qrl.common.config_files import builtin_configs
 
         return builtin_configs(settings.CONFIGS)
 

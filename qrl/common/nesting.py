@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from qrl.common.settings import merge, split_key
+from qrl.common.config_files import merge
+from qrl.common.settings import split_key
 
 
 def nest(values: Mapping[str, Any]) -> dict[str, Any]:

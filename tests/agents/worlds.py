@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from qrl.agents.runs.settings import GraphTrainSettings, TrainSettings
-from qrl.common.settings import merge
+from qrl.common.config_files import merge
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import ground_truth

@@ -14,8 +14,8 @@ from unittest import mock
 
 import numpy as np
 
+from qrl.common.config_files import dump_yaml
 from qrl.common.errors import UserError
-from qrl.common.settings import dump_yaml
 from tests.agents.studies.hand_made import TINY, InlineBackend
 from tests.storm import containers, mutations, structures
 from tests.storm.mutations import Mutation

@@ -14,7 +14,7 @@ from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner, PairTriplets, least_discounted, mbold_loss, mbold_targets, td_loss
 from qrl.agents.learners.settings import GoalSettings, MboldSettings
 from qrl.agents.planning.planner import all_steps_to_goal
-from qrl.common.settings import merge
+from qrl.common.config_files import merge
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import load_layout
 from tests.agents.learners import naive_objectives

@@ -11,7 +11,7 @@ from qrl import QModelSpec, make_q_model
 from qrl.agents.learners.goal_sampler import Batch, GoalSampler
 from qrl.agents.learners.mbold import MboldLearner, PairTriplets
 from qrl.agents.learners.settings import MboldSettings
-from qrl.common.settings import merge
+from qrl.common.config_files import merge
 from qrl.heads.interval_union import interval_union
 from tests.agents.learners.naive import NaiveLearner, textbook_union
 from tests.agents.worlds import PLAIN, corridor

@@ -8,7 +8,7 @@ from qrl.agents.runs import dry_run as module
 from qrl.agents.runs.dry_run import dry_run, estimated_seconds
 from qrl.agents.runs.run import Run
 from qrl.catalog import count_parameters
-from qrl.common.settings import dump_yaml
+from qrl.common.config_files import dump_yaml
 from tests.agents.worlds import small_settings
 
 

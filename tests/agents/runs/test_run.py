@@ -19,7 +19,7 @@ from qrl.agents.learners.registry import find_settings
 from qrl.agents.runs.checkpoint import load_checkpoint
 from qrl.agents.runs.metrics_file import TIMES
 from qrl.agents.runs.run import Run
-from qrl.common.settings import read_config
+from qrl.common.config_files import read_config
 from qrl.envs.dataset import Dataset
 from tests.agents.runs.running import checkpoint_bytes, finish, logged_rows, run_to_end, stop_at
 from tests.agents.worlds import SMALL, corridor, graph_settings, small_settings

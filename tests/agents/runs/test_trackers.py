@@ -19,8 +19,8 @@ from qrl.agents.runs.record import RunRecord
 from qrl.agents.runs.run import Run
 from qrl.agents.runs.settings import TrainSettings
 from qrl.agents.runs.trackers import Tracked, tags
+from qrl.common.config_files import read_config
 from qrl.common.errors import ConfigError
-from qrl.common.settings import read_config
 from tests.agents.runs.running import checkpoint_bytes, finish, logged_rows, run_to_end, stop_at
 from tests.agents.worlds import small_settings
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from qrl.agents.studies.panels import MAX_LINES, Panel, panels
 from qrl.agents.studies.settings import StudySettings
-from qrl.common.settings import read_config
+from qrl.common.config_files import read_config
 from tests.agents.studies.hand_made import study
 
 

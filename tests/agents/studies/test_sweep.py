@@ -15,8 +15,8 @@ from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.sweep import check_models, sweep
 from qrl.agents.studies.table import read_rows
 from qrl.agents.studies.worker import Job
+from qrl.common.config_files import dump_yaml, read_config
 from qrl.common.errors import ConfigError, FileError, RegistryError
-from qrl.common.settings import dump_yaml, read_config
 from tests.agents.studies.hand_made import TINY, TINY_GRAPHS, InlineBackend, swept, timeless_rows, tiny
 
 RUN = "iqe-maxmean__5__seed0"
