@@ -113,7 +113,7 @@ class MboldSettings(LearnerSettings):
     ONCE: ClassVar[dict[str, Any]] = {"fourier": 0, "goals": {"balanced": 0}, "loss": "mse", "bound": "none"}
 
     name: Name = "mbold"
-    min_steps: MinSteps = 6000
+    min_steps: MinSteps = 5000
     lr: LearningRate = 3e-3
     fourier: Fourier = 64
     triangle: Triangle = 0

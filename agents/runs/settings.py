@@ -175,7 +175,7 @@ class TrainSettings(RunSettings):
     CONFIGS = "train"
     NAMED = ("collector.world",)
 
-    model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=256, latent_size=128), description="the Q-model")
+    model: ModelSettings = Field(ModelSettings(name="mrn-fixed", width=512, latent_size=128), description="the Q-model")
     collector: SerializeAsAny[CollectorSettings] = Field(CollectorSettings(), description="how data is collected")
     validation: float | None = Field(
         None,

@@ -66,7 +66,7 @@ def test_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "run: runs/corridor__mrn-fixed__seed0" in out
     assert "of which in the head 66,048" in out
-    assert "steps       6,000" in out
+    assert "steps       5,000" in out
     assert "minutes" in out
     assert "fewer than a batch of 1024" in out
     assert os.listdir() == []

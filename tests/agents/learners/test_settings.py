@@ -34,7 +34,7 @@ def test_numbers_that_overflow_are_refused(key: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("cls", "discount", "epochs", "min_steps", "lr"),
-    [(MboldSettings, 0.95, 1, 6000, 3e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
+    [(MboldSettings, 0.95, 1, 5000, 3e-3), (RegressionSettings, 0.9, 80, 1, 1e-4)],
 )
 def test_defaults(cls: type[LearnerSettings], discount: float, epochs: float, min_steps: int, lr: float) -> None:
     settings = cls()
