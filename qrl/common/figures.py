@@ -87,8 +87,8 @@ def clipping(values: ArrayLike, low: float, high: float, what: str) -> Clipping:
     """Of the values that are not NaN, how many of `what` lie below `low` or above `high`."""
     numbers = np.asarray(values, np.float64)
     below, above = int((numbers < low).sum()), int((numbers > high).sum())
-    parts = [f"{below:,} {what} below {low:g}"] if below else []
-    parts += [f"{above:,} {what} above {high:g}"] if above else []
+    counts = ((below, f"below {low:g}"), (above, f"above {high:g}"))
+    parts = [f"{count:,} {what if count > 1 else what.removesuffix('s')} {where}" for count, where in counts if count]
     extend: Literal["neither", "min", "max", "both"] = "neither"
     if below or above:
         extend = "both" if below and above else "min" if below else "max"

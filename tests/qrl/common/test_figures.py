@@ -58,8 +58,8 @@ def test_a_suffix_chooses_a_single_format(tmp_path: Path) -> None:
     [
         ([0, 5, np.nan], "neither", ""),
         ([0, 5.1, np.inf], "max", "2 states above 5"),
-        ([-1, 5], "min", "1 states below 0"),
-        ([-1, 6], "both", "1 states below 0, 1 states above 5"),
+        ([-1, 5], "min", "1 state below 0"),
+        ([-1, 6], "both", "1 state below 0, 1 state above 5"),
     ],
 )
 def test_clipping_is_noted_exactly_when_values_clip(values: list[float], extend: str, note: str) -> None:
