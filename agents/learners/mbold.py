@@ -98,7 +98,8 @@ def mbold_loss(
     total = td_loss(chosen[:size], y, model.spec.discount, settings)
     terms = {"loss_td": total}
     if settings.conservative > 0:
-        terms["loss_conservative"] = (all_actions[:size].logsumexp(-1) - chosen[:size]).mean()
+        mean = all_actions[:size].logsumexp(-1) - math.log(all_actions.shape[-1])  # 0 if all actions are equal
+        terms["loss_conservative"] = (mean - chosen[:size]).mean()
         total = total + settings.conservative * terms["loss_conservative"]
     if triplets is not None:
         xy, yz, xz = chosen[size:].unflatten(0, (3, -1))

@@ -122,7 +122,7 @@ class MboldSettings(LearnerSettings):
     conservative: float = Field(
         1,
         ge=0,
-        description="weight of the conservative term logsumexp_b D(b) - D(a), against actions that were never tried",
+        description="weight of the conservative term log mean_b exp D(b) - D(a), against actions that were never tried",
     )
     goals: Goals = GoalSettings(balanced=0.5)
     loss: Literal["mse", "huber"] = Field(

@@ -73,7 +73,7 @@ class NaiveLearner:
         predicted = all_actions.gather(-1, a[:, None]).squeeze(-1)
         size = len(y)
         loss = (predicted[:size] - y).square().mean()
-        loss = loss + self.settings.conservative * (all_actions[:size].logsumexp(-1) - predicted[:size]).mean()
+        loss = loss + self.settings.conservative * (all_actions[:size].exp().mean(-1).log() - predicted[:size]).mean()
         if triplets is not None:
             xy, yz, xz = predicted[size:].view(3, -1)
             if self.model.goal_kind == "state":

@@ -158,9 +158,12 @@ def test_loss_by_hand() -> None:
     assert loss.reports.keys() == {"loss_td", "predicted_discount", "predicted_distance", "target_discount"}
     assert loss.reports["predicted_discount"].tolist() == [0.5, 0.5]
     assert loss.reports["target_discount"] is y
+    with torch.no_grad():
+        model.logits[0, 0, 2, 0] = logit(0.9)  # the action not taken
     loss = mbold_loss(model, y, ids(3), transitions, plain(conservative=2.0), None)
-    assert loss.reports["loss_conservative"].item() == pytest.approx(math.log(2))  # logsumexp of (0.5, 0.5) minus 0.5
-    assert loss.value.item() == pytest.approx(0.16 + 2 * math.log(2))
+    first = math.log((math.exp(0.9) + math.exp(0.5)) / 2) - 0.5  # the other transition has two equal actions
+    assert loss.reports["loss_conservative"].item() == pytest.approx(first / 2)
+    assert loss.value.item() == pytest.approx(0.16 + first)
 
 
 def logit(probability: float) -> float:
