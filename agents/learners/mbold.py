@@ -89,7 +89,7 @@ def mbold_loss(
             goal_actions.append(triplets.actions[target])
     s, a, g, b = (torch.cat(parts) for parts in (states, actions, goals, goal_actions))
     size = len(y)
-    if settings.conservative == 0 and triplets is None:
+    if settings.conservative_weight == 0 and triplets is None:
         predicted = discounted(model, observations, s, a, g, b)
         td = td_loss(predicted, y, model.spec.discount, settings)
         return Loss(td, {"loss_td": td, **discount_reports(predicted, y, model)})
@@ -97,10 +97,10 @@ def mbold_loss(
     chosen = pick(all_actions, a, -1)
     total = td_loss(chosen[:size], y, model.spec.discount, settings)
     terms = {"loss_td": total}
-    if settings.conservative > 0:
+    if settings.conservative_weight > 0:
         mean = all_actions[:size].logsumexp(-1) - math.log(all_actions.shape[-1])  # 0 if all actions are equal
         terms["loss_conservative"] = (mean - chosen[:size]).mean()
-        total = total + settings.conservative * terms["loss_conservative"]
+        total = total + settings.conservative_weight * terms["loss_conservative"]
     if triplets is not None:
         xy, yz, xz = chosen[size:].unflatten(0, (3, -1))
         if model.goal_kind == "state":
@@ -147,7 +147,7 @@ class MboldLearner(Learner):
 
     @property
     def reports(self) -> tuple[str, ...]:
-        optional = {"conservative": self.settings.conservative > 0, "triangle": self.settings.triangle > 0}
+        optional = {"conservative": self.settings.conservative_weight > 0, "triangle": self.settings.triangle > 0}
         terms = ("td", *(name for name, used in optional.items() if used))
         return (*(f"loss_{name}" for name in terms), *DISCOUNT_REPORTS)
 

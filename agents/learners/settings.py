@@ -119,10 +119,11 @@ class MboldSettings(LearnerSettings):
     triangle: Triangle = 0
     triangle_triplets: Triplets = 341
     polyak: Polyak = 0.9
-    conservative: float = Field(
-        1,
+    conservative: float | None = Field(
+        None,
         ge=0,
-        description="weight of the conservative term log mean_b exp D(b) - D(a), against actions that were never tried",
+        description="weight of the conservative term log mean_b exp D(b) - D(a), against actions that were never tried; by "
+        "default 1 with the Huber loss, and 0 with mse, which it would outweigh",
     )
     goals: Goals = GoalSettings(balanced=0.5)
     loss: Literal["mse", "huber"] = Field(
@@ -144,6 +145,10 @@ class MboldSettings(LearnerSettings):
         description="bound targets by paths in the data, if it is deterministic: the rest of the same trajectory, or "
         "shortest paths over all transitions; auto: what the data allows",
     )
+
+    @property
+    def conservative_weight(self) -> float:
+        return self.conservative if self.conservative is not None else float(self.loss == "huber")
 
 
 class QrlSettings(LearnerSettings):

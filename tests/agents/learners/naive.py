@@ -67,13 +67,16 @@ class NaiveLearner:
             queries += [(*first, *second), (*second, *third), (*first, *third)]
         s, a, g, b = (torch.cat(parts) for parts in zip(*queries, strict=True))
         rows = self.model.encode(self.observations[torch.cat([s, g])])
-        if not self.settings.conservative and triplets is None:  # the other actions are not needed
+        if not self.settings.conservative_weight and triplets is None:  # the other actions are not needed
             return (self.model.discounted(rows[: len(s)], a, rows[len(s) :], b) - y).square().mean()
         all_actions = self.model.discounted(rows[: len(s)], None, rows[len(s) :], b)
         predicted = all_actions.gather(-1, a[:, None]).squeeze(-1)
         size = len(y)
         loss = (predicted[:size] - y).square().mean()
-        loss = loss + self.settings.conservative * (all_actions[:size].exp().mean(-1).log() - predicted[:size]).mean()
+        loss = (
+            loss
+            + self.settings.conservative_weight * (all_actions[:size].exp().mean(-1).log() - predicted[:size]).mean()
+        )
         if triplets is not None:
             xy, yz, xz = predicted[size:].view(3, -1)
             if self.model.goal_kind == "state":

@@ -40,3 +40,10 @@ def test_defaults(cls: type[LearnerSettings], discount: float, epochs: float, mi
     settings = cls()
     assert (settings.discount, settings.epochs, settings.min_steps, settings.lr) == (discount, epochs, min_steps, lr)
     assert settings.batch_size == 1024
+
+
+def test_the_conservative_term_is_for_the_huber_loss_by_default() -> None:
+    weights = [MboldSettings(loss=loss).conservative_weight for loss in ("huber", "mse")]
+    assert weights == [1, 0]
+    assert MboldSettings(loss="mse", conservative=0.5).conservative_weight == 0.5
+    assert MboldSettings(conservative=0).conservative_weight == 0
