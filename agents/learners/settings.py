@@ -122,7 +122,7 @@ class MboldSettings(LearnerSettings):
     conservative: float | None = Field(
         None,
         ge=0,
-        description="weight of the conservative term log mean_b exp D(b) - D(a), against actions that were never tried; by "
+        description="weight of the conservative term log mean_b exp D(b) - D(a), against actions never tried; by "
         "default 1 with the Huber loss, and 0 with mse, which it would outweigh",
     )
     goals: Goals = GoalSettings(balanced=0.5)
