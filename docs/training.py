@@ -113,7 +113,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
         Line2D([], [], color="0.6", lw=1, label="one change, named at its end"),
     ]
     seeds = len({row["seed"] for row in curves})
-    note = f"Means over {seeds} seeds, 300 trajectories."
+    note = f"Means over {seeds} seeds, 300 trajectories." if seeds > 1 else "A single seed, 300 trajectories."
     figure.legend(
         handles=handles, title=note, loc="outside lower center", ncols=3, fontsize=8, title_fontsize=9, frameon=False
     )
@@ -157,7 +157,7 @@ def draw_stuck(runs: Sequence[Run], path: Path) -> None:
     most = max(counts.max() for _, counts, _ in found)
     axes = panel_grid(figure, 1, len(runs), len(runs))
     for ax, run, (truth, counts, success) in zip(axes, runs, found, strict=True):
-        drawn = draw_map(ax, truth.world, counts, cmap="Reds", vmin=0, vmax=max(most, 1))
+        drawn = draw_map(ax, truth.world, np.where(counts > 0, counts, np.nan), cmap="Reds", vmin=0, vmax=max(most, 1))
         ax.set_title(f"{run.name}\n{success:.3f} of the tasks solved", fontsize=10)
     figure.colorbar(drawn, ax=list(axes), shrink=0.75, label="walks that end here without reaching their goal")
     save_figure(figure, path)
