@@ -8,6 +8,7 @@ import csv
 import re
 from pathlib import Path
 
+from qrl.agents.studies.curves import read_curves
 from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.report import (
@@ -27,14 +28,16 @@ MARK = re.compile(r"<!-- (?P<folder>[\w/-]+) (?P<block>[\w. -]+) -->\n(?:(?!<!--
 
 
 class Results:
-    """A folder with the results of a study; its report is written again."""
+    """A folder with the results of a study; its report is written again, with learning curves if the page has them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, page: str) -> None:
         folder = StudyFolder(DOCS / name)
         study = folder.read_study()
         self.findings = Findings(study, matched(study, read_rows(folder.results)))
         self.groups: list[GroupSummary] = self.findings.summaries()
-        write_report(self.findings, folder.path)
+        write_report(
+            self.findings, folder.path, read_curves(folder.curves) if f"{name}/learning-curves" in page else []
+        )
 
     def block(self, name: str) -> str:
         """`name`: the part of a mark after the folder."""
@@ -51,13 +54,13 @@ def main() -> None:
     known: dict[str, Results] = {}
 
     def refreshed(mark: re.Match[str]) -> str:
-        folder, block = mark["folder"], mark["block"]
+        folder, block, page = mark["folder"], mark["block"], mark.string
         if block.endswith(".csv"):
             with (DOCS / folder / block).open() as file:
                 titles, *rows = csv.reader(file)
             text = table(titles, rows)
         else:
-            results = known[folder] = known.get(folder) or Results(folder)
+            results = known[folder] = known.get(folder) or Results(folder, page)
             text = results.block(block)
         return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 

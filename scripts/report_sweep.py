@@ -1,4 +1,4 @@
-"""Draw the results of a sweep: success against dataset size, tables with intervals, and which claims hold.
+"""Draw the results of a sweep: success by dataset size, learning curves, tables and which claims hold.
 
 Works while the sweep is still running, and on a folder with nothing but study.yaml and results.csv.
 """
@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.errors import RunError
-    from qrl.agents.studies.curves import write_curves
+    from qrl.agents.studies.curves import read_curves, write_curves
     from qrl.agents.studies.findings import Findings
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.report import markdown, write_report
@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         raise RunError(f"{folder.path} has neither runs nor results.csv; compute them with sweep-agents")
     findings = Findings(study, rows)
-    print(markdown(findings, findings.summaries(), ""))
-    for path in write_report(findings, Path(args.out or folder.path)):
+    print(markdown(findings, findings.summaries()))
+    curves = read_curves(folder.curves) if folder.curves.is_file() else []
+    for path in write_report(findings, Path(args.out or folder.path), curves):
         print(f"wrote {path}")

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from qrl.agents.evaluation.results import REFERENCES
-from qrl.agents.studies.selection import select
+from qrl.agents.studies.selection import Place, or_first, select
 from qrl.agents.studies.settings import Claim, Condition
 from qrl.agents.studies.statistics import (
     Interval,
@@ -34,7 +34,7 @@ class GroupSummary:
 
     family: str
     configuration: str
-    selected: bool  # the family's configuration with the best mean on the tuning seeds
+    selected: bool  # the family's configuration with the best mean on the tuning seeds of the world
     condition: Condition
     planned: int
     complete: int
@@ -82,10 +82,9 @@ class Findings:
         for row in rows:
             self._index.setdefault((row.family, row.choice, row.condition, row.purpose), []).append(row)
         chosen = select(study, rows)
-        # Families none of whose configurations has all its tuning runs; the first one is shown.
-        self.untuned = [name for name, configuration in chosen.items() if configuration is None]
-        first = {name: next(iter(family.configurations)) for name, family in study.settings.families.items()}
-        self.selected = {name: first[name] if found is None else found for name, found in chosen.items()}
+        # Where no configuration of a family has all its tuning runs, the first one is shown.
+        self.untuned = [place for place, configuration in chosen.items() if configuration is None]
+        self.selected = or_first(study, chosen)
 
     @property
     def references(self) -> list[str]:
@@ -100,17 +99,16 @@ class Findings:
 
     def summaries(self) -> list[GroupSummary]:
         """Of every configuration of every family, and of the references, under every condition."""
-        groups = [
-            (family, configuration, "evaluation")
-            for family, settings in self.study.settings.families.items()
-            for configuration in settings.configurations
-        ]
-        groups += [(name, "", "reference") for name in self.references]
-        return [
-            self._summary(family, configuration, condition, purpose)
-            for family, configuration, purpose in groups
+        families = self.study.settings.families
+        learned = [
+            self._summary(name, configuration, condition, "evaluation")
+            for name, family in families.items()
+            for configuration in family.configurations
             for condition in self.conditions
+            if family.runs_in(condition.world)
         ]
+        references = product(self.references, self.conditions)
+        return learned + [self._summary(name, "", condition, "reference") for name, condition in references]
 
     def _summary(self, family: str, configuration: str, condition: Condition, purpose: str) -> GroupSummary:
         rows = self._group(family, configuration, condition, purpose)
@@ -122,7 +120,7 @@ class Findings:
         return GroupSummary(
             family=family,
             configuration=configuration,
-            selected=configuration == self.selected.get(family),
+            selected=configuration == self.selected.get(Place(family, condition.world)),
             condition=condition,
             planned=len(rows),
             complete=len(complete),
@@ -135,27 +133,34 @@ class Findings:
     # Comparisons
 
     def comparisons(self) -> list[Comparison]:
-        """`FOCUS_FAMILY` against every other family, over all conditions."""
-        if FOCUS_FAMILY not in self.selected:
+        """`FOCUS_FAMILY` against every other family, over all conditions of both."""
+        families = self.study.settings.families
+        if FOCUS_FAMILY not in families:
             return []
-        focus = self._strata(FOCUS_FAMILY)
         comparisons = []
-        for family in self.selected:
+        for family in families:
             if family == FOCUS_FAMILY:
                 continue
-            other = self._strata(family)
-            if all(len(values) for values in (*focus, *other)):
+            both = (families[FOCUS_FAMILY], families[family])
+            shared = [condition for condition in self.conditions if all(one.runs_in(condition.world) for one in both)]
+            focus, other = self._strata(FOCUS_FAMILY, shared), self._strata(family, shared)
+            if shared and all(len(values) for values in (*focus, *other)):
                 probability, interval = improvement(focus, other), bootstrap_improvement(focus, other)
                 comparisons.append(Comparison(family, probability, interval))
             else:
                 comparisons.append(Comparison(family, None, None))
         return comparisons
 
-    def _strata(self, family: str) -> list[Values]:
+    def _strata(self, family: str, conditions: Sequence[Condition]) -> list[Values]:
         """The ranking metric of the family's runs per condition, with a sign such that higher is better."""
-        configuration, sign = self.selected[family], 1 if self.kind.higher_is_better else -1
-        groups = (self._group(family, configuration, condition) for condition in self.conditions)
+        sign = 1 if self.kind.higher_is_better else -1
+        groups = (self._selected_group(family, condition) for condition in conditions)
         return [sign * _values(rows, self.kind.ranking) for rows in groups]
+
+    def _selected_group(self, family: str, condition: Condition) -> list[RunRow]:
+        """The runs of the configuration that is selected in the world; none where the family does not run."""
+        configuration = self.selected.get(Place(family, condition.world))
+        return [] if configuration is None else self._group(family, configuration, condition)
 
     def decisions(self) -> list[Decision]:
         return [self._decide(claim) for claim in self.study.settings.claims]
@@ -174,10 +179,14 @@ class Findings:
     def _compare(self, claim: Claim, more: list[str], than: list[str]) -> Decision:
         settings = self.study.settings
         metric, at = claim.metric or self.kind.ranking, claim.at or settings.values
+        worlds = claim.worlds or list(settings.worlds) or [""]
+        left_conditions, right_conditions = (
+            [Condition(world, value) for value, world in product(values, names)]
+            for values, names in ((at, worlds), (claim.than_at or at, claim.than_worlds or worlds))
+        )
         pairs = [
-            (self._by_seed(more, Condition(world, one), metric), self._by_seed(than, Condition(world, other), metric))
-            for one, other in zip(at, claim.than_at or at, strict=True)
-            for world in claim.worlds or settings.worlds or [""]
+            (self._by_seed(more, one, metric), self._by_seed(than, other, metric))
+            for one, other in zip(left_conditions, right_conditions, strict=True)
         ]
         # Only seeds that all families have finished under all conditions, so that both sides see the same data.
         seeds = sorted(set.intersection(*(set(one) & set(other) for one, other in pairs)))
@@ -195,8 +204,7 @@ class Findings:
     def _by_seed(self, families: Sequence[str], condition: Condition, metric: str) -> dict[int, float]:
         """The mean over the families per seed that all of them have finished."""
         scores = [
-            {row.seed: row.scores.get(metric) for row in self._group(family, self.selected[family], condition)}
-            for family in families
+            {row.seed: row.scores.get(metric) for row in self._selected_group(family, condition)} for family in families
         ]
         by_seed = {seed: [of_family.get(seed) for of_family in scores] for seed in scores[0]}
         return {

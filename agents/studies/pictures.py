@@ -1,6 +1,9 @@
-"""The figure of a study: the ranking metric against the axis in small multiples; at a single value, a ranking."""
+"""The figures of a study: the ranking metric against the axis in small multiples, and against the training steps.
 
-from collections.abc import Iterable, Sequence
+At a single value of the axis, the first one is a ranking.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,11 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.style import REFERENCE_STYLES, Look, looks
+from qrl.agents.studies.curves import Curve
 from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.panels import Panel, panels
+from qrl.agents.studies.selection import Place
+from qrl.agents.studies.settings import axis_text
 from qrl.common.figures import (
     FRACTION_LIMITS,
     grid_shape,
@@ -51,6 +57,19 @@ def _note(findings: Findings, groups: Sequence[GroupSummary]) -> str:
 def _lines(findings: Findings, groups: list[GroupSummary]) -> Figure:
     settings, title = findings.study.settings, findings.kind.title(findings.kind.ranking)
     grid = panels(settings)
+
+    def draw(ax: Axes, panel: Panel) -> None:
+        _draw_panel(ax, findings, [group for group in groups if group.condition.world == panel.world], panel)
+
+    figure = _panel_figure(grid, settings.axis_name, title, draw)
+    figure.suptitle(f"{findings.study.name}: {title} by {settings.axis_name}")
+    _add_legend(figure, _legend(findings, grid, groups), _note(findings, groups))
+    return figure
+
+
+def _panel_figure(
+    grid: Sequence[Sequence[Panel | None]], x_title: str, y_title: str, draw: Callable[[Axes, Panel], None]
+) -> Figure:
     rows, columns = len(grid), len(grid[0])
     size = (3.35 if columns > 2 else 4 if columns == 2 else 6.5, 2.8 if rows == 1 else 2.2 if rows < 5 else 1.95)
     figure = Figure(figsize=(columns * size[0], 1 + rows * size[1]), layout="constrained")
@@ -60,22 +79,28 @@ def _lines(findings: Findings, groups: list[GroupSummary]) -> Figure:
         if panel is None:
             ax.remove()
             continue
-        _draw_panel(ax, findings, [group for group in groups if group.condition.world == panel.world], panel)
+        draw(ax, panel)
+        if panel.title:
+            ax.set_title(panel.title, fontsize=9)
+        ax.tick_params(labelsize=8)
         if column == 0:
-            ax.set_ylabel(title, fontsize=9)
+            ax.set_ylabel(y_title, fontsize=9)
         if row == rows - 1 or grid[row + 1][column] is None:
-            ax.set_xlabel(settings.axis_name, fontsize=9)
-    figure.suptitle(f"{findings.study.name}: {title} by {settings.axis_name}")
+            ax.set_xlabel(x_title, fontsize=9)
+        tidy(ax)
+    return figure
+
+
+def _add_legend(figure: Figure, handles: list[Line2D], note: str) -> None:
     figure.legend(
-        handles=_legend(findings, grid, groups),
-        title=_note(findings, groups),
+        handles=handles,
+        title=note,
         title_fontsize=9,
         loc="outside lower center",
         ncols=5,
         fontsize=8,
         frameon=False,
     )
-    return figure
 
 
 def _legend(findings: Findings, grid: Iterable[Iterable[Panel | None]], groups: Sequence[GroupSummary]) -> list[Line2D]:
@@ -92,7 +117,7 @@ def _draw_panel(ax: Axes, findings: Findings, groups: Sequence[GroupSummary], pa
     """`groups`: those of the panel's world."""
     settings, metric = findings.study.settings, findings.kind.ranking
     logarithmic = min(settings.values) > 0
-    ax.plot(*_others(groups, metric, [name for name in findings.selected if name not in panel.looks]), **_OTHERS)
+    ax.plot(*_others(groups, metric, [name for name in settings.families if name not in panel.looks]), **_OTHERS)
     for name in findings.references:
         ax.plot(*_points([group for group in groups if group.family == name], metric), **REFERENCE_STYLES[name])
     for number, (name, look) in enumerate(panel.looks.items()):
@@ -104,8 +129,6 @@ def _draw_panel(ax: Axes, findings: Findings, groups: Sequence[GroupSummary], pa
         offset = 0.018 * (number - (len(panel.looks) - 1) / 2)
         chosen = [group for group in members if group.selected]
         _draw_family(ax, chosen, metric, look, _shifted(settings.values, offset, logarithmic))
-    if panel.title:
-        ax.set_title(panel.title, fontsize=9)
     _frame(ax, findings, groups, logarithmic)
 
 
@@ -154,17 +177,58 @@ def _frame(ax: Axes, findings: Findings, groups: Sequence[GroupSummary], logarit
     ax.set_xlim(left[min(values)], right[max(values)])
     ax.set_xticks(values, [f"{value:,.3g}" if value < 1 else f"{value:,g}" for value in values])
     ax.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
-    ax.tick_params(labelsize=8)
+    _frame_metric(ax, findings, _drawn(findings, groups))
+
+
+def _frame_metric(ax: Axes, findings: Findings, drawn: list[float]) -> None:
+    """The same limits in all panels of a world, so that they can be compared."""
     if findings.kind.higher_is_better:
         ax.set_ylim(*FRACTION_LIMITS)
-    else:  # the same limits in all panels of a world, so that they can be compared
-        plain_log_axis(ax, "y", _drawn(findings, groups))
-    tidy(ax)
+    else:
+        plain_log_axis(ax, "y", drawn)
 
 
 def _drawn(findings: Findings, groups: Sequence[GroupSummary]) -> list[float]:
     """All values that points and bars reach."""
     return [value for group in groups for value in (group.means[findings.kind.ranking], *(group.interval or ()))]
+
+
+# Curves
+
+
+def curves_picture(findings: Findings, curves: Sequence[Curve], path: Path) -> list[Path]:
+    """Draw what the selected configurations score while they are trained, at the largest value of the axis.
+
+    Returns the files of the figure: none where no run was scored more than once.
+    """
+    settings, metric, value = findings.study.settings, findings.kind.ranking, max(findings.study.settings.values)
+    points: dict[Place, dict[int, list[float]]] = {}
+    for row in curves:
+        place = Place(row["family"], row["world"])
+        if row["value"] == axis_text(value) and row["choice"] == findings.selected.get(place) and row.get(metric):
+            points.setdefault(place, {}).setdefault(int(row["step"]), []).append(float(row[metric]))
+    if max(map(len, points.values()), default=0) < 2:
+        return []
+    means = {
+        place: {step: float(np.mean(by_step[step])) for step in sorted(by_step)} for place, by_step in points.items()
+    }
+
+    def draw(ax: Axes, panel: Panel) -> None:
+        for name, look in panel.looks.items():
+            line = means.get(Place(name, panel.world))
+            if line is not None:
+                ax.plot(list(line), list(line.values()), **look.style)
+                label_end(ax, line[max(line)], name, look.color)
+        ax.set_xlim(left=0)
+        in_world = [mean for place, line in means.items() if place.world == panel.world for mean in line.values()]
+        _frame_metric(ax, findings, in_world)
+
+    title = findings.kind.title(metric)
+    figure = _panel_figure(panels(settings), "training steps", title, draw)
+    figure.suptitle(f"{findings.study.name}: {title} while training, {settings.axis_name} {value:,g}")
+    _add_legend(figure, [], f"Points are means over {len({row['seed'] for row in curves})} seeds.")
+    spread_labels(figure)
+    return save_figure(figure, path)
 
 
 # A ranking

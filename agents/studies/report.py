@@ -2,29 +2,32 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.studies.curves import Curve
 from qrl.agents.studies.findings import FOCUS_FAMILY, Decision, Findings, GroupSummary
-from qrl.agents.studies.pictures import study_picture
+from qrl.agents.studies.pictures import curves_picture, study_picture
 from qrl.agents.studies.settings import Condition
 from qrl.agents.studies.statistics import Interval
 from qrl.agents.studies.table import RunRow
 from qrl.common.files import atomic_write
 
-FILES = ("report.md", "summary.csv", "figure")  # the figure in every format
+FILES = ("report.md", "summary.csv", "figure", "learning-curves")  # the figures in every format
 
 
-def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write `FILES` into the folder."""
-    text, table, picture = (folder / name for name in FILES)
+def write_report(findings: Findings, folder: Path, curves: Sequence[Curve] = ()) -> list[Path]:
+    """Write `FILES` into the folder; learning curves only if there are any."""
+    text, table, picture, curves_path = (folder / name for name in FILES)
     groups = findings.summaries()
     figures = study_picture(findings, groups, picture)
+    learning = curves_picture(findings, curves, curves_path)
     with atomic_write(table) as file:
         file.write(_csv(groups).encode())
     with atomic_write(text) as file:
-        file.write(markdown(findings, groups, figures[0].name).encode())
-    return [text, table, *figures]
+        file.write(markdown(findings, groups, [paths[0].name for paths in (figures, learning) if paths]).encode())
+    return [text, table, *figures, *learning]
 
 
 def _csv(groups: list[GroupSummary]) -> str:
@@ -52,8 +55,9 @@ def _csv(groups: list[GroupSummary]) -> str:
     return text.getvalue()
 
 
-def markdown(findings: Findings, groups: list[GroupSummary], picture: str) -> str:
-    parts = [f"# Study {findings.study.name}", progress(findings), f"![{findings.kind.ranking}]({picture})"]
+def markdown(findings: Findings, groups: list[GroupSummary], pictures: Sequence[str] = ()) -> str:
+    parts = [f"# Study {findings.study.name}", progress(findings)]
+    parts += [f"![{findings.kind.ranking}]({picture})" for picture in pictures]
     if len(findings.conditions) > 1:
         parts += ["## At a glance", overview_table(findings, groups)]
     for condition in findings.conditions:
@@ -78,7 +82,7 @@ def progress(findings: Findings) -> str:
         seeds = ", ".join(map(str, settings.tuning_seeds))
         lines[0] += f" Hyperparameter configurations are selected on separate seeds ({seeds})."
     if findings.untuned:
-        names = ", ".join(findings.untuned)
+        names = ", ".join(" in ".join(filter(None, place)) for place in findings.untuned)
         lines.append(f"**Not tuned yet**, so that the first configuration is shown: {names}.")
     return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 
@@ -179,7 +183,7 @@ def _claim_row(findings: Findings, decision: Decision) -> list[str]:
         f"{claim.text} ({findings.kind.title(metric)})",
         _side(decision.more_families, claim.at, claim.worlds),
         _number(decision.more, digits),
-        _side(decision.than_families, claim.than_at or claim.at, claim.worlds),
+        _side(decision.than_families, claim.than_at or claim.at, claim.than_worlds or claim.worlds),
         _number(decision.than, digits),
         _number(decision.difference, digits) + _brackets(decision.interval, digits),
         f"**{decision.verdict}**" + (f" (margin {claim.margin:g})" if claim.margin else ""),

@@ -46,6 +46,10 @@ class Family(Settings):
     model: str | None = Field(None, description="registered name of its model; by default the name of the family")
     settings: dict[str, Any] = Field({}, description="settings of its runs, on top of those of the study")
     grid: Lists = Field({}, description="values to try per key; its configurations are all combinations")
+    worlds: list[str] | None = Field(None, min_length=1, description="worlds in which it runs; by default all")
+
+    def runs_in(self, world: str) -> bool:
+        return self.worlds is None or world in self.worlds
 
     @property
     def num_configurations(self) -> int:
@@ -73,6 +77,7 @@ class Claim(Settings):
     than: list[str] = Field(min_length=1)
     metric: str | None = None  # by default the one that families are ranked by
     worlds: list[str] | None = None  # by default all
+    than_worlds: list[str] | None = None  # worlds of the other side, if they differ
     at: list[float] | None = None  # values of the axis; by default all
     than_at: list[float] | None = None  # values of the other side, if they differ
     margin: float = Field(0, ge=0)
@@ -80,8 +85,11 @@ class Claim(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.than_at is not None and len(self.than_at) != len(self.at or []):
-            raise ValueError("at and than_at must have the same number of values, because they are compared one by one")
+        for key, one, other in (("at", self.at, self.than_at), ("worlds", self.worlds, self.than_worlds)):
+            if other is not None and len(other) != len(one or []):
+                raise ValueError(
+                    f"{key} and than_{key} must have the same number of values, because they are compared one by one"
+                )
         return self
 
 
@@ -99,10 +107,12 @@ class StudySettings(Settings):
     axis: Axis = Field(
         description="one key and its values, such as collector.trajectories: [100, 1000]; the axis of the figure"
     )
-    worlds: dict[str, dict[str, Any]] = Field({}, description="settings by name; one panel of the figure per world")
+    worlds: dict[str, dict[str, Any]] = Field(
+        {}, description="settings by name, tuned separately; a column of panels of the figure each"
+    )
     seeds: list[int] = Field(min_length=1, description="seeds of data, initial weights and batches")
     tuning_seeds: list[int] = Field(
-        [], description="seeds used only to select the hyperparameter configuration of each family"
+        [], description="seeds used only to select the hyperparameter configuration of each family in each world"
     )
     tuning_values: list[int | float] | None = Field(
         None, description="values of the axis at which configurations are tuned; by default all"
@@ -111,7 +121,9 @@ class StudySettings(Settings):
         "all", description="configurations that run on the seeds: all, or only the one selected on the tuning seeds"
     )
     claims: list[Claim] = Field(
-        [], description="claims that the report tests: text, more, than, metric, worlds, at, than_at, margin, each"
+        [],
+        description="claims that the report tests: text, more, than, metric, worlds, than_worlds, at, than_at, margin, "
+        "each",
     )
 
     @property
@@ -174,6 +186,9 @@ class StudySettings(Settings):
         _check_name("families", name)
         if name in REFERENCES:
             raise ValueError(f"families: {shown(name)} is the name of a reference; choose another")
+        unknown = [world for world in family.worlds or [] if world not in self.worlds]
+        if unknown:
+            raise ValueError(f"families.{name}.worlds: {unknown_name('world', unknown[0], list(self.worlds))}")
         empty = [key for key, values in family.grid.items() if not values]
         if empty:
             raise ValueError(f"families.{name}.grid.{clip(empty[0])}: an empty list leaves no run")
@@ -186,13 +201,20 @@ class StudySettings(Settings):
         for kind, named, known in (
             ("family", [*claim.more, *claim.than], self.families),
             ("metric", [claim.metric or self.kind.ranking], self.kind.metrics),
-            ("world", claim.worlds or [], self.worlds),
+            ("world", [*(claim.worlds or []), *(claim.than_worlds or [])], self.worlds),
             (self.axis_key, map(axis_text, [*(claim.at or []), *(claim.than_at or [])]), map(axis_text, self.values)),
         ):
             names = list(known)
             for name in named:
                 if name not in names:
                     raise ValueError(f"claim {shown(claim.text)}: {unknown_name(kind, name, names)}")
+        for families, worlds in ((claim.more, claim.worlds), (claim.than, claim.than_worlds or claim.worlds)):
+            for name, world in itertools.product(families, worlds or self.worlds):
+                if not self.families[name].runs_in(world):
+                    raise ValueError(
+                        f"claim {shown(claim.text)}: the family {name} does not run in the world {world}; name the "
+                        "worlds that the claim is about with worlds"
+                    )
 
 
 def _check_name(key: str, name: str) -> None:

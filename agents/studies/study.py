@@ -119,6 +119,8 @@ class Study:
                 tuning = seed in settings.tuning_seeds
                 if tuning and (len(family.configurations) == 1 or value not in self._tuned_at):
                     continue
+                if not family.runs_in(world):
+                    continue
                 family_values = merge(world_values, self._changes(f"families.{name}.settings", family.settings))
                 for label, configuration in family.configurations.items():
                     values = merge(family_values, self._changes(f"families.{name}.grid", configuration))

@@ -5,20 +5,23 @@ from typing import Any
 import pytest
 
 from qrl.agents.studies.findings import Findings
+from qrl.agents.studies.selection import Place
 from tests.agents.studies.hand_made import BETTER, row, rows, study
+
+DOT = Place("dot", "")
 
 
 def test_configurations_are_selected_on_tuning_seeds_alone() -> None:
-    assert Findings(study(), rows()).selected == {"iqe-maxmean": "", "dot": "triangle=1"}
+    assert Findings(study(), rows()).selected == {Place("iqe-maxmean", ""): "", DOT: "triangle=1"}
 
 
 def test_a_configuration_with_a_failed_tuning_run_is_not_selected() -> None:
     runs = [run for run in rows() if not (run.seed == 7 and run.choice == "triangle=1" and run.value == 10)]
     runs.append(row("dot", 10, 7, None, "triangle=1", status="failed", error="no memory"))
     findings = Findings(study(), runs)
-    assert (findings.selected["dot"], findings.untuned) == ("triangle=3", [])
+    assert (findings.selected[DOT], findings.untuned) == ("triangle=3", [])
     findings = Findings(study(), [run for run in runs if run.seed != 7])
-    assert (findings.selected["dot"], findings.untuned) == ("triangle=1", ["dot"])
+    assert (findings.selected[DOT], findings.untuned) == ("triangle=1", [DOT])
 
 
 def test_summaries_by_hand() -> None:
@@ -143,7 +146,32 @@ def test_worlds_of_claims_where_lower_is_better() -> None:
     assert [decision.verdict for decision in findings.decisions()] == ["holds", "does not hold"]
     assert [comparison.probability for comparison in findings.comparisons()] == [0.5]
     configurations = {"iqe-maxmean": {"grid": {"learner.lr": [1, 2]}}, "dot": {"model": "dot-disc"}}
-    assert Findings(study(**settings | {"families": configurations}), runs).selected["iqe-maxmean"] == "lr=2"
+    assert Findings(study(**settings | {"families": configurations}), runs).selected == {
+        Place("iqe-maxmean", "a"): "lr=2",
+        Place("iqe-maxmean", "b"): "lr=2",
+        Place("dot", "a"): "",
+        Place("dot", "b"): "",
+    }
+
+
+def test_claims_between_worlds_and_families_of_some_worlds() -> None:
+    runs = []
+    for seed, noise in enumerate((0, 0.01, 0.02)):
+        for world, success in (("a", 0.2), ("b", 0.6)):
+            runs.append(row("iqe-maxmean", 10, seed, success + noise, world=world))
+        runs.append(row("dot", 10, seed, 0.1 + noise, world="b"))
+    gain = {"text": "b helps", "more": ["iqe-maxmean"], "than": ["iqe-maxmean"], "worlds": ["b"], "than_worlds": ["a"]}
+    settings: dict[str, Any] = {
+        "axis": {"collector.trajectories": [10]},
+        "worlds": {"a": {}, "b": {}},
+        "families": {"iqe-maxmean": {}, "dot": {"model": "dot-disc", "worlds": ["b"]}},
+        "claims": [gain, BETTER | {"worlds": ["b"]}],
+    }
+    findings = Findings(study(**settings), runs)
+    assert [decision.verdict for decision in findings.decisions()] == ["holds", "holds"]
+    assert [decision.difference for decision in findings.decisions()] == pytest.approx([0.4, 0.5])
+    assert [group.condition.world for group in findings.summaries() if group.family == "dot"] == ["b"]
+    assert [comparison.probability for comparison in findings.comparisons()] == [1.0]  # where both run
 
 
 def test_one_seed_decides_nothing() -> None:

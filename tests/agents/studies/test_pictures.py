@@ -1,4 +1,4 @@
-"""The figure of a study."""
+"""The figures of a study."""
 
 from itertools import combinations
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qrl.agents.evaluation.style import look
 from qrl.agents.studies.findings import Findings
-from qrl.agents.studies.pictures import study_picture
+from qrl.agents.studies.pictures import curves_picture, study_picture
 from qrl.common.figures import FRACTION_LIMITS, end_labels
 from tests.agents.studies.hand_made import row, rows, study
 
@@ -21,7 +21,12 @@ from tests.agents.studies.hand_made import row, rows, study
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that would be saved."""
     figures: list[Figure] = []
-    monkeypatch.setattr("qrl.agents.studies.pictures.save_figure", lambda figure, path: figures.append(figure))
+
+    def save(figure: Figure, path: Path) -> list[Path]:
+        figures.append(figure)
+        return [path]
+
+    monkeypatch.setattr("qrl.agents.studies.pictures.save_figure", save)
     return figures
 
 
@@ -121,3 +126,24 @@ def test_a_ranking_where_lower_is_better(drawn: list[Figure]) -> None:
     (ax,) = drawn[0].axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["dot", "iqe-maxmean"]
     assert ax.get_xscale() == "log"
+
+
+def test_learning_curves_are_means_of_selected_configurations_at_the_largest_value(drawn: list[Figure]) -> None:
+    def curve(family: str, seed: int, rates: list[float], choice: str = "", value: str = "100") -> list[dict[str, str]]:
+        named = {"family": family, "choice": choice, "world": "", "value": value, "seed": str(seed)}
+        return [named | {"step": str(10 * step), "success_rate": str(rate)} for step, rate in enumerate(rates, 1)]
+
+    curves = [
+        *curve("iqe-maxmean", 0, [0.2, 0.5]),
+        *curve("iqe-maxmean", 1, [0.4, 0.6]),
+        *curve("iqe-maxmean", 0, [0, 0], value="10"),
+        *curve("dot", 0, [0.1, 0.2], "triangle=1"),
+        *curve("dot", 0, [0.9, 0.9], "triangle=3"),  # not selected
+    ]
+    assert curves_picture(Findings(study(), rows()), curves, Path("curves")) == [Path("curves")]
+    (ax,) = drawn[0].axes
+    np.testing.assert_allclose(heights(ax, look(0).color, 1.6), [[0.3, 0.55]])
+    np.testing.assert_allclose(heights(ax, look(7).color, 1.6), [[0.1, 0.2]])
+    assert (ax.get_xlabel(), ax.get_ylim()) == ("training steps", FRACTION_LIMITS)
+    assert drawn[0].get_suptitle().endswith("while training, trajectories 100")
+    assert curves_picture(Findings(study(), rows()), curve("dot", 0, [0.1], "triangle=1"), Path("curves")) == []

@@ -58,14 +58,14 @@ def test_what_is_missing_is_said() -> None:
     runs = [run for run in rows() if not (run.family == "dot" and run.choice == "triangle=1" and run.seed == 1)]
     runs += [row("dot", size, 1, None, "triangle=1", status="failed", error="no memory") for size in (10, 100)]
     findings = Findings(study(), runs)
-    text = markdown(findings, findings.summaries(), "picture.png")
+    text = markdown(findings, findings.summaries())
     assert "**2 runs failed**" in text
     assert "dot-triangle=1-10-1 (no memory)" in text
     assert "| dot | triangle=1 | 2 of 3 |" in text
     assert "selected on separate seeds (7)" in text
     assert "Not tuned yet" not in text
     untuned = Findings(study(), [run for run in runs if run.seed != 7])
-    assert "**Not tuned yet**, so that the first configuration is shown: dot." in markdown(untuned, [], "")
+    assert "**Not tuned yet**, so that the first configuration is shown: dot." in markdown(untuned, [])
 
 
 def test_claims_may_be_about_any_metric_of_the_table() -> None:
@@ -79,7 +79,7 @@ def test_claims_may_be_about_any_metric_of_the_table() -> None:
 def test_the_files_of_a_report(tmp_path: Path) -> None:
     findings = Findings(study(), rows())
     text, summary, picture, *others = write_report(findings, tmp_path)
-    assert text.read_text() == markdown(findings, findings.summaries(), "figure.png")
+    assert text.read_text() == markdown(findings, findings.summaries(), ["figure.png"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in others] == ["figure.pdf", "figure.svg"]
     with summary.open() as file:
@@ -92,6 +92,12 @@ def test_the_files_of_a_report(tmp_path: Path) -> None:
     expected = {"family": "iqe-maxmean", "chosen": "True", "value": "10", "planned": "3"}
     assert {key: first[key] for key in expected} == expected
     assert float(first["success_rate"]) == pytest.approx(0.5)
+    names = ("family", "choice", "world", "value", "seed", "step", "success_rate")
+    curves = [dict(zip(names, ("iqe-maxmean", "", "", "100", "0", step, "0.5"), strict=True)) for step in "12"]
+    files = [path.name for path in write_report(findings, tmp_path, curves)]
+    assert files[-3:] == ["learning-curves.png", "learning-curves.pdf", "learning-curves.svg"]
+    assert "](figure.png)" in text.read_text()
+    assert "](learning-curves.png)" in text.read_text()
 
 
 def test_cells_of_tables_are_escaped() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from qrl.agents.studies.folder import StudyFolder
-from qrl.agents.studies.selection import expected, select, tuned, wanted
+from qrl.agents.studies.selection import Place, expected, select, tuned, wanted
 from qrl.agents.studies.table import gather, matched
 from qrl.common.errors import ConfigError
 from tests.agents.studies.hand_made import row, study, swept, timeless_rows, tiny
 
+IQE, DOT = Place("iqe-maxmean", ""), Place("dot", "")
 TUNED: dict[str, Any] = {"seeds": [0, 1], "tuning_seeds": [7], "evaluate": "selected"}
 REGULARIZED: dict[str, Any] = {"iqe-maxmean": {}, "dot": {"model": "dot", "grid": {"learner.triangle": [1, 3]}}}
 
@@ -22,9 +23,23 @@ def test_the_best_mean_on_the_tuning_seeds() -> None:
         *(row("dot", size, 7, score, other) for size, score in ((10, 0.3), (100, 0.5))),
         row("dot", 10, 0, 1.0, other),  # evaluation runs do not count
     ]
-    assert select(study(), rows) == {"iqe-maxmean": "", "dot": one}
-    assert select(study(), [*rows, row("dot", 10, 7, None, one, status="failed")]) == {"iqe-maxmean": "", "dot": other}
-    assert select(study(), []) == {"iqe-maxmean": "", "dot": None}
+    assert select(study(), rows) == {IQE: "", DOT: one}
+    assert select(study(), [*rows, row("dot", 10, 7, None, one, status="failed")]) == {IQE: "", DOT: other}
+    assert select(study(), []) == {IQE: "", DOT: None}
+
+
+def test_every_world_has_a_selection_of_its_own() -> None:
+    worlds: dict[str, Any] = {"a": {"learner.lr": 1e-3}, "b": {"learner.lr": 1e-2}}
+    families = {**REGULARIZED, "iqe-maxmean": {"worlds": ["b"]}}
+    plan = study(worlds=worlds, families=families, claims=[], evaluate="selected", seeds=[0])
+    scores = {("a", "triangle=1"): 0.2, ("a", "triangle=3"): 0.1, ("b", "triangle=1"): 0.5, ("b", "triangle=3"): 0.6}
+    rows = [row("dot", 10, 7, score, label, world=world) for (world, label), score in scores.items()]
+    selected = select(plan, rows)
+    assert selected == {Place("iqe-maxmean", "b"): "", Place("dot", "a"): "triangle=1", Place("dot", "b"): "triangle=3"}
+    evaluated = {(run.family, *run.condition, run.configuration) for run in expected(plan, rows) if not run.tuning}
+    assert evaluated == {
+        (place.family, place.world, size, label) for place, label in selected.items() for size in (10, 100)
+    }
 
 
 def test_lower_is_better_for_errors() -> None:
@@ -38,7 +53,7 @@ def test_lower_is_better_for_errors() -> None:
     rows = [
         row("dot", 0, 7, None, label, scores={metric: score}, value=0.5) for label, score in (("lr=1", 3), ("lr=2", 2))
     ]
-    assert select(graphs, rows) == {"dot": "lr=2"}
+    assert select(graphs, rows) == {DOT: "lr=2"}
 
 
 def test_only_selected_configurations_are_evaluated(tmp_path: Path) -> None:
@@ -47,7 +62,7 @@ def test_only_selected_configurations_are_evaluated(tmp_path: Path) -> None:
     assert len(jobs) == 2 + 2 + 2  # two tuning runs, and two seeds for each family
     rows = timeless_rows(tmp_path)
     assert {row.status for row in rows} == {"complete"}
-    chosen = select(plan, rows)["dot"]
+    chosen = select(plan, rows)[DOT]
     assert {row.choice for row in rows if row.family == "dot" and row.purpose == "evaluation"} == {chosen}
     assert [row.run for row in matched(plan, rows)] == [row.run for row in rows]
     assert swept(plan, tmp_path) == []
@@ -61,7 +76,7 @@ def test_before_tuning_all_runs_are_planned(tmp_path: Path) -> None:
     assert len(rows) == 8
     assert not tuned(plan, rows)
     assert len(expected(plan, rows)) == 2 + 2 + 2  # as many as in the end
-    assert [wanted(plan, run, {"iqe-maxmean": "", "dot": "triangle=3"}) for run in plan.runs].count(False) == 2
+    assert [wanted(plan, run, {IQE: "", DOT: "triangle=3"}) for run in plan.runs].count(False) == 2
 
 
 def test_tuning_at_some_values_of_the_axis() -> None:

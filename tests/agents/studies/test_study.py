@@ -102,6 +102,15 @@ def test_worlds_and_graphs() -> None:
             },
             "one by one",
         ),
+        (
+            {
+                "worlds": {"near": {}, "far": {}},
+                "families": {"dot": {"worlds": ["near"]}, "mrn": {}},
+                "claims": [{"text": "c", "more": ["mrn"], "than": ["dot"]}],
+            },
+            "the family dot does not run in the world far",
+        ),
+        ({"worlds": {"near": {}}, "families": {"dot": {"worlds": ["nera"]}}}, "families.dot.worlds: .*'near'"),
         ({"families": {"dot-disc": {"grid": {"learner.lr": []}}}}, "leaves no run"),
         ({"families": {"dot-disc": {"settings": {"learner.lrr": 1}}}}, "families.dot-disc: unknown key 'learner.lrr'"),
         ({"families": {"dot-disc": {"grid": {"learner.lr": [1, -1]}}}}, "learner.lr"),
