@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from qrl.agents.evaluation.results import REFERENCES
-from qrl.agents.studies.selection import Place, or_first, select
+from qrl.agents.studies.selection import or_first, place_of, select
 from qrl.agents.studies.settings import Claim, Condition
 from qrl.agents.studies.statistics import (
     Interval,
@@ -34,7 +34,7 @@ class GroupSummary:
 
     family: str
     configuration: str
-    selected: bool  # the family's configuration with the best mean on the tuning seeds of the world
+    selected: bool  # the family's configuration with the best mean on the tuning seeds
     condition: Condition
     planned: int
     complete: int
@@ -120,7 +120,7 @@ class Findings:
         return GroupSummary(
             family=family,
             configuration=configuration,
-            selected=configuration == self.selected.get(Place(family, condition.world)),
+            selected=configuration == self.selected.get(place_of(self.study, family, condition)),
             condition=condition,
             planned=len(rows),
             complete=len(complete),
@@ -158,8 +158,8 @@ class Findings:
         return [sign * _values(rows, self.kind.ranking) for rows in groups]
 
     def _selected_group(self, family: str, condition: Condition) -> list[RunRow]:
-        """The runs of the configuration that is selected in the world; none where the family does not run."""
-        configuration = self.selected.get(Place(family, condition.world))
+        """The runs of the configuration that is selected there; none where the family does not run."""
+        configuration = self.selected.get(place_of(self.study, family, condition))
         return [] if configuration is None else self._group(family, configuration, condition)
 
     def decisions(self) -> list[Decision]:

@@ -17,8 +17,8 @@ from qrl.agents.evaluation.style import REFERENCE_STYLES, Look, looks
 from qrl.agents.studies.curves import Curve
 from qrl.agents.studies.findings import Findings, GroupSummary
 from qrl.agents.studies.panels import Panel, panels
-from qrl.agents.studies.selection import Place
-from qrl.agents.studies.settings import axis_text
+from qrl.agents.studies.selection import Place, place_of
+from qrl.agents.studies.settings import Condition, axis_text
 from qrl.common.figures import (
     FRACTION_LIMITS,
     grid_shape,
@@ -204,7 +204,7 @@ def curves_picture(findings: Findings, curves: Sequence[Curve], path: Path) -> l
     settings, metric, value = findings.study.settings, findings.kind.ranking, max(findings.study.settings.values)
     points: dict[Place, dict[int, list[float]]] = {}
     for row in curves:
-        place = Place(row["family"], row["world"])
+        place = place_of(findings.study, row["family"], Condition(row["world"], value))
         if row["value"] == axis_text(value) and row["choice"] == findings.selected.get(place) and row.get(metric):
             points.setdefault(place, {}).setdefault(int(row["step"]), []).append(float(row[metric]))
     if max(map(len, points.values()), default=0) < 2:
@@ -215,7 +215,7 @@ def curves_picture(findings: Findings, curves: Sequence[Curve], path: Path) -> l
 
     def draw(ax: Axes, panel: Panel) -> None:
         for name, look in panel.looks.items():
-            line = means.get(Place(name, panel.world))
+            line = means.get(place_of(findings.study, name, Condition(panel.world, value)))
             if line is not None:
                 ax.plot(list(line), list(line.values()), **look.style)
                 label_end(ax, line[max(line)], name, look.color)

@@ -82,7 +82,7 @@ def progress(findings: Findings) -> str:
         seeds = ", ".join(map(str, settings.tuning_seeds))
         lines[0] += f" Hyperparameter configurations are selected on separate seeds ({seeds})."
     if findings.untuned:
-        names = ", ".join(" in ".join(filter(None, place)) for place in findings.untuned)
+        names = ", ".join(map(str, findings.untuned))
         lines.append(f"**Not tuned yet**, so that the first configuration is shown: {names}.")
     return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 

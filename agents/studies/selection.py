@@ -1,23 +1,39 @@
-"""Which hyperparameter configuration of each family is selected in each world, from the runs on the tuning seeds."""
+"""Which hyperparameter configurations of the families are selected, from the runs on the tuning seeds."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from qrl.agents.studies.settings import Condition
 from qrl.agents.studies.study import PlannedRun, Study
 
 
 class Place(NamedTuple):
-    """What has a configuration of its own: a family in a world, which is empty where the study has a single one."""
+    """What has a configuration of its own: a family in a world or, if the study says so, under a condition."""
 
     family: str
-    world: str
+    world: str  # empty where the study has a single one
+    value: float | None = None  # of the axis; None if its values share the configuration
+
+    def __str__(self) -> str:
+        at = None if self.value is None else f"at {self.value:g}"
+        return " ".join(filter(None, (self.family, self.world and f"in {self.world}", at)))
+
+
+def place_of(study: Study, family: str, condition: Condition) -> Place:
+    return Place(family, condition.world, condition.value if study.settings.tune == "condition" else None)
 
 
 def places(study: Study) -> list[Place]:
-    """Every family in every world in which it runs."""
-    families, worlds = study.settings.families.items(), study.settings.worlds or [""]
-    return [Place(name, world) for name, family in families for world in worlds if family.runs_in(world)]
+    """Of every family, wherever it runs."""
+    settings = study.settings
+    found = (
+        place_of(study, name, condition)
+        for name, family in settings.families.items()
+        for condition in settings.conditions
+        if family.runs_in(condition.world)
+    )
+    return list(dict.fromkeys(found))
 
 
 def select(study: Study, rows: Sequence[Any]) -> dict[Place, str | None]:
@@ -30,7 +46,7 @@ def select(study: Study, rows: Sequence[Any]) -> dict[Place, str | None]:
     scores: dict[Place, dict[str, list[float | None]]] = {place: {} for place in places(study)}
     for row in rows:
         if row.purpose == "tuning":
-            of_place = scores[Place(row.family, row.world)]
+            of_place = scores[place_of(study, row.family, row.condition)]
             of_place.setdefault(row.choice, []).append(row.scores.get(kind.ranking))
     return {
         place: _best(list(study.settings.families[place.family].configurations), of_place, kind.higher_is_better)
@@ -56,7 +72,7 @@ def wanted(study: Study, run: PlannedRun, selected: Mapping[Place, str | None]) 
     """Whether a run is computed: all tuning runs and, if the study says so, only selected configurations on `seeds`."""
     if run.tuning or study.settings.evaluate == "all":
         return True
-    return run.configuration == selected[Place(run.family, run.condition.world)]
+    return run.configuration == selected[place_of(study, run.family, run.condition)]
 
 
 def expected(study: Study, rows: Sequence[Any]) -> list[PlannedRun]:

@@ -112,10 +112,14 @@ class StudySettings(Settings):
     )
     seeds: list[int] = Field(min_length=1, description="seeds of data, initial weights and batches")
     tuning_seeds: list[int] = Field(
-        [], description="seeds used only to select the hyperparameter configuration of each family in each world"
+        [], description="seeds used only to select the hyperparameter configurations of the families"
     )
     tuning_values: list[int | float] | None = Field(
         None, description="values of the axis at which configurations are tuned; by default all"
+    )
+    tune: Literal["world", "condition"] = Field(
+        "world",
+        description="what has a configuration of its own: a family in each world, or also at each value of the axis",
     )
     evaluate: Literal["all", "selected"] = Field(
         "all", description="configurations that run on the seeds: all, or only the one selected on the tuning seeds"
@@ -159,6 +163,8 @@ class StudySettings(Settings):
         unknown = [value for value in self.tuning_values or [] if value not in self.values]
         if unknown or self.tuning_values == []:
             raise ValueError(f"tuning_values: must be some of the values of the axis, {shown(self.values)}")
+        if self.tune == "condition" and set(self.tuning_values or self.values) < set(self.values):
+            raise ValueError("tuning_values: with tune: condition, configurations are tuned at all values of the axis")
         shared = sorted(set(self.seeds) & set(self.tuning_seeds))
         if shared:
             raise ValueError(f"seeds and tuning_seeds must differ, but both have {shown(shared)}")

@@ -42,6 +42,27 @@ def test_every_world_has_a_selection_of_its_own() -> None:
     }
 
 
+def test_every_condition_may_have_a_selection_of_its_own() -> None:
+    plan = study(families=REGULARIZED, tune="condition")
+    scores = {(10, "triangle=1"): 0.2, (10, "triangle=3"): 0.1, (100, "triangle=1"): 0.5, (100, "triangle=3"): 0.6}
+    selected = select(plan, [row("dot", size, 7, score, label) for (size, label), score in scores.items()])
+    assert selected == {
+        **{Place("iqe-maxmean", "", size): "" for size in (10, 100)},
+        Place("dot", "", 10): "triangle=1",
+        Place("dot", "", 100): "triangle=3",
+    }
+    with pytest.raises(ConfigError, match="tuning_values: with tune: condition"):
+        study(families=REGULARIZED, tune="condition", tuning_values=[10])
+
+
+def test_places_in_words() -> None:
+    assert [str(place) for place in (DOT, Place("dot", "a"), Place("dot", "a", 0.5))] == [
+        "dot",
+        "dot in a",
+        "dot in a at 0.5",
+    ]
+
+
 def test_lower_is_better_for_errors() -> None:
     graphs = study(
         command="train-graph",
