@@ -111,12 +111,13 @@ class StudyFolder:
             raise FileError(f"{path} is damaged; delete it") from None
 
     def write_failure(self, run: PlannedRun, error: str | None) -> None:
-        """Record why a run failed; None deletes the record."""
+        """Record why a run failed, with paths relative to this folder; None deletes the record."""
         if error is None:
             self._failure(run).unlink(missing_ok=True)
             return
         with atomic_write(self._failure(run)) as file:
-            file.write(json.dumps({"run": run.name, "error": error}, indent=2).encode())
+            text = error.replace(f"{self.path.absolute()}/", "")
+            file.write(json.dumps({"run": run.name, "error": text}, indent=2).encode())
 
     def _failure(self, run: PlannedRun) -> Path:
         return self.path / "failed" / f"{run.name}.json"

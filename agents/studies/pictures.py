@@ -45,10 +45,18 @@ def study_picture(findings: Findings, groups: list[GroupSummary], path: Path) ->
 
 def _note(findings: Findings, groups: Sequence[GroupSummary]) -> str:
     """How points and bars are to be read."""
-    seeds = len(findings.study.settings.seeds)
-    points = f"Points are means over {seeds} seeds" if seeds > 1 else "Points are the values of a single seed"
+    families = findings.study.settings.families
+    points = _means_over([group.complete for group in groups if group.selected and group.family in families])
     bars = "; bars are 95 % bootstrap intervals" if any(group.interval for group in groups) else ""
     return f"{points}{bars}."
+
+
+def _means_over(seeds: Sequence[int]) -> str:
+    """`seeds`: how many of them each point has."""
+    fewest, most = min(seeds, default=0), max(seeds, default=0)
+    if most < 2:
+        return "Points are the values of a single seed"
+    return f"Points are means over {most if fewest == most else f'{fewest} to {most}'} seeds"
 
 
 # Lines
@@ -219,14 +227,16 @@ def curves_picture(findings: Findings, curves: Sequence[Curve], path: Path) -> l
             if line is not None:
                 ax.plot(list(line), list(line.values()), **look.style)
                 label_end(ax, line[max(line)], name, look.color)
-        ax.set_xlim(left=0)
+        ax.set_xlim(0, 1.03 * last)
+        ax.xaxis.set_major_formatter("{x:,g}")
         in_world = [mean for place, line in means.items() if place.world == panel.world for mean in line.values()]
         _frame_metric(ax, findings, in_world)
 
-    title = findings.kind.title(metric)
+    title, last = findings.kind.title(metric), max(step for line in means.values() for step in line)
     figure = _panel_figure(panels(settings), "training steps", title, draw)
     figure.suptitle(f"{findings.study.name}: {title} while training, {settings.axis_name} {value:,g}")
-    _add_legend(figure, [], f"Points are means over {len({row['seed'] for row in curves})} seeds.")
+    counts = [len(values) for by_step in points.values() for values in by_step.values()]
+    _add_legend(figure, [], f"{_means_over(counts)}.")
     spread_labels(figure)
     return save_figure(figure, path)
 

@@ -93,7 +93,10 @@ def _named(status: str, runs: list[RunRow]) -> list[str]:
         return []
     named = ", ".join(f"{row.run}{f' ({row.error})' if row.error else ''}" for row in rows[:20])
     more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
-    return [f"**{len(rows)} runs {status}**, so that some means are over fewer seeds: {named}{more}."]
+    tuning = (
+        " (in tuning)" if all(row.purpose == "tuning" for row in rows) else ", so that some means are over fewer seeds"
+    )
+    return [f"**{len(rows)} run{'s' * (len(rows) > 1)} {status}**{tuning}: {named}{more}."]
 
 
 def condition_title(findings: Findings, condition: Condition) -> str:

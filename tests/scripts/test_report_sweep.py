@@ -57,7 +57,7 @@ def test_a_failed_run_and_an_undecided_claim_are_reported(copy: Path, capsys: py
     (copy / "failed" / "euclidean__5__seed0.json").write_text('{"error": "no memory"}')
     assert main([str(copy)]) == 0
     out = capsys.readouterr().out
-    assert "**1 runs failed**, so that some means are over fewer seeds: euclidean__5__seed0 (no memory)." in out
+    assert "**1 run failed**, so that some means are over fewer seeds: euclidean__5__seed0 (no memory)." in out
     assert "**no data**" in out
 
 

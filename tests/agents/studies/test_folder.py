@@ -60,8 +60,8 @@ def test_a_folder_continues_only_the_same_study(tmp_path: Path) -> None:
 def test_failures_are_recorded_until_they_are_deleted(tmp_path: Path) -> None:
     folder, run = StudyFolder(tmp_path), study().runs[0]
     assert folder.failure(run) is None
-    folder.write_failure(run, "no memory\nTraceback ...")
-    assert folder.failure(run) == "no memory\nTraceback ..."
+    folder.write_failure(run, f"no memory for {tmp_path}/runs/x\nTraceback ...")
+    assert folder.failure(run) == "no memory for runs/x\nTraceback ..."
     (damaged,) = (tmp_path / "failed").iterdir()
     damaged.write_text("[]")
     with pytest.raises(FileError, match="is damaged"):

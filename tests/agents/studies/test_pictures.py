@@ -95,6 +95,11 @@ def test_a_single_seed_has_no_intervals(drawn: list[Figure]) -> None:
     assert drawn[0].legends[0].get_title().get_text() == "Points are the values of a single seed."
 
 
+def test_points_of_fewer_seeds_are_said(drawn: list[Figure]) -> None:
+    draw(Findings(study(), [one for one in rows() if one.seed != 2 or one.family != "dot"]))
+    assert drawn[0].legends[0].get_title().get_text().startswith("Points are means over 2 to 3 seeds;")
+
+
 def test_a_ranking_has_a_panel_per_world(drawn: list[Figure]) -> None:
     worlds = {"near": {"learner.lr": 1e-3}, "far": {"learner.lr": 1e-2}}
     plan = study(axis={"collector.trajectories": [10]}, worlds=worlds, claims=[])
