@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
     from qrl.agents.evaluation.report import write_report
+    from qrl.agents.evaluation.single_task import check_play, task_states
     from qrl.agents.evaluation.tables import text_table
     from qrl.agents.evaluation.trained_agent import open_agents
 
@@ -45,9 +46,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
     evaluator = Evaluator(dataset, args.protocol, args.episodes, args.seed)
     if evaluator.truth is not None:
-        evaluator.task(goal=args.goal)
+        task_states(evaluator, goal=args.goal)
     elif args.goal is not None:
-        evaluator.check_play(goal=args.goal)
+        check_play(evaluator, goal=args.goal)
     subjects = [trained.subject(evaluator) for trained in agents]
     evaluations = [
         trained.evaluate(evaluator, subject, references=False)

@@ -105,10 +105,12 @@ def _check_arguments(args: Namespace) -> None:
 
 def _check_drawable(args: Namespace, evaluator: "Evaluator", validated: bool) -> None:
     """Refuse pictures that cannot be drawn before anything is computed."""
+    from qrl.agents.evaluation.single_task import check_play, goal_state
+
     if args.gif is not None:
-        evaluator.check_play(args.start, args.goal)
+        check_play(evaluator, args.start, args.goal)
     elif args.goal is not None:
-        evaluator.goal_state(args.goal)
+        goal_state(evaluator, args.goal)
     if args.pictures is not None and evaluator.truth is None and not validated:
         raise ConfigError(
             "--pictures: there is nothing to draw, because the dataset has no world and nothing is held out; leave it "
@@ -129,8 +131,9 @@ def _write(args: Namespace, evaluator: "Evaluator", subject: "Subject", evaluati
         for path in evaluation_pictures(evaluator, subject, evaluation, Path(args.pictures), args.goal):
             print(f"wrote {path}")
     if args.gif is not None:
+        from qrl.agents.evaluation.single_task import play_task
         from qrl.agents.planning.animation import save_gif
 
-        episode = evaluator.play(subject, args.start, args.goal)
+        episode = play_task(evaluator, subject, args.start, args.goal)
         save_gif(episode, args.gif)
         print(f"wrote {args.gif}: {episode.cause or 'success'} after {len(episode.actions)} steps")

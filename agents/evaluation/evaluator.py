@@ -1,7 +1,6 @@
 """Plans the same tasks with every planner, and compares its distances with the ground truth."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,27 +27,14 @@ from qrl.agents.planning.planner import (
     follow,
 )
 from qrl.agents.planning.references import lazy_oracle, oracle_steps
-from qrl.agents.planning.rollouts import (
-    Env,
-    Episode,
-    check_env,
-    estimator,
-    open_env,
-    outcome,
-    play,
-    play_seeds,
-    play_tasks,
-)
+from qrl.agents.planning.rollouts import Env, check_env, outcome, play_seeds, play_tasks
 from qrl.common.errors import ConfigError
 from qrl.common.names import unknown_name
 from qrl.common.seeds import derived_seed
 from qrl.envs.dataset import Dataset
 from qrl.envs.errors import DatasetError, WorldError
 from qrl.envs.ground_truth import MAX_TABLE, ground_truth
-from qrl.envs.registration import ENV_ID
 from qrl.errors import ShapeError
-
-GridCell = tuple[int, int]  # (x, y)
 
 EPISODES = 50  # the paper's number of sampled tasks
 
@@ -256,7 +242,7 @@ class Evaluator:
         if self.truth is None:
             return None
         exact = self.truth.between(self.starts, self.goals)
-        if self.protocol == "paper" and self.tabulated and self._in_env:  # in a large world, walking is much faster
+        if self.protocol == "paper" and self.tabulated and self.in_env:  # in a large world, walking is much faster
             played = play_tasks(self.truth.layout, policy, self.starts, self.goals, self.max_steps)
             return Tasks.of(outcome(played), exact)
         assert isinstance(policy, GreedyPolicy | RandomPolicy)
@@ -266,7 +252,7 @@ class Evaluator:
         return Tasks.of(follow(policy, self.truth, self.starts, self.goals, self.max_steps), exact)
 
     @property
-    def _in_env(self) -> bool:
+    def in_env(self) -> bool:
         """Whether sampled tasks are stepped in an environment, not on the transition table."""
         return self.env is not None or (self.truth is not None and self.truth.world.has_env)
 
@@ -276,61 +262,6 @@ class Evaluator:
         if self.tabulated:
             return distance_ranges(self.truth.distances)
         return [] if tasks is None or tasks.exact is None else distance_ranges(tasks.exact)
-
-    # One task, to be looked at
-
-    def goal_state(self, goal: GridCell | None = None) -> int:
-        """The state of a goal cell; by default the goal with the median mean distance from all states."""
-        if self.truth is None:
-            raise WorldError("a goal cell needs a world, and the dataset has none")
-        if goal is not None:
-            return self.truth.world.state_at(*goal)
-        goals = self.truth.world.goals
-        distances = self.truth.distances_to(goals)
-        mean = np.where(np.isfinite(distances), distances, 0).sum(0) / np.isfinite(distances).sum(0)
-        return int(goals[np.argsort(mean, kind="stable")[len(mean) // 2]])
-
-    def task(self, start: GridCell | None = None, goal: GridCell | None = None) -> tuple[int, int]:
-        """The states of a task in the world; by default the start is the one farthest from the goal."""
-        target = self.goal_state(goal)
-        assert self.truth is not None
-        world = self.truth.world
-        if start is None:
-            distances = self.truth.distances_to(np.array([target]))[world.starts, 0]
-            state = int(world.starts[np.where(np.isfinite(distances), distances, -1).argmax()])
-        else:
-            state = world.state_at(*start)
-        if state == target:
-            place = f"state {state}" if world.cells is None else f"cell {tuple(world.cells[state].tolist())}"
-            raise WorldError(f"start and goal are both the {place}; choose another")
-        return state, target
-
-    def check_play(self, start: GridCell | None = None, goal: GridCell | None = None) -> None:
-        """Refuse what `play` cannot do, before any work is done."""
-        if self.env is not None:
-            if start is not None or goal is not None:
-                raise WorldError("an environment of your own draws its tasks itself: leave out start and goal")
-            if self.env.render_mode != "rgb_array":
-                raise WorldError("the environment renders no frames: make it with render_mode='rgb_array'")
-        elif self.truth is None:
-            raise WorldError("there is no world to show; evaluate-planning --env plans in an environment of yours")
-        elif not self._in_env:
-            raise WorldError(f"{self.truth.world.name} has no environment that renders frames: leave out the GIF")
-        else:
-            self.task(start, goal)
-
-    def play(self, subject: Subject, start: GridCell | None = None, goal: GridCell | None = None) -> Episode:
-        """One task in the environment, with frames and estimates."""
-        self.check_play(start, goal)
-        show: dict[str, Any] = {"render": True, "estimate": estimator(subject.agent, subject.steps, self.observations)}
-        if self.env is not None:
-            return play(self.env, subject.policy, self.max_steps, seed=self.seed, **show)
-        state, target = self.task(start, goal)
-        assert self.truth is not None
-        layout = self.truth.layout
-        env = open_env(ENV_ID, layout=layout, max_steps=self.max_steps, render_mode="rgb_array", tile_size=20)
-        options = {"start": layout.cells[state], "goal": layout.cells[target]}
-        return play(env, subject.policy, self.max_steps, options=options, **show)
 
 
 def _states(dataset: Dataset, seed: int) -> NDArray[np.float32]:

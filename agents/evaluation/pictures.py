@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
+from qrl.agents.evaluation.evaluator import Evaluator, Subject
 from qrl.agents.evaluation.plots import estimates_picture, success_picture
 from qrl.agents.evaluation.results import PICTURES, VALIDATION_PICTURES, Evaluation
+from qrl.agents.evaluation.single_task import GridCell, goal_state
 from qrl.agents.evaluation.validation_pictures import hindsight_picture, lengths_picture
 from qrl.agents.planning.planner import GreedyPolicy, Ids, TablePolicy, distances_between
 from qrl.agents.planning.references import oracle_steps
@@ -45,7 +46,7 @@ def evaluation_pictures(
     if truth is not None and subject.steps is not None:
         if truth.world.cells is not None:
             paths.append(distance_map)
-            distance_maps(subject, truth, evaluator.goal_state(goal), distance_map)
+            distance_maps(subject, truth, goal_state(evaluator, goal), distance_map)
         paths.append(estimates)
         estimates_picture(subject, truth, evaluator.dataset, estimates)
     if evaluation.results.success_by_distance:

@@ -11,12 +11,13 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from qrl.agents.evaluation.curves import learning_curves
-from qrl.agents.evaluation.evaluator import Evaluator, GridCell, Subject
+from qrl.agents.evaluation.evaluator import Evaluator, Subject
 from qrl.agents.evaluation.metrics import ERRORS, TASKS
 from qrl.agents.evaluation.pictures import distance_maps
 from qrl.agents.evaluation.plots import estimates_picture, success_picture
 from qrl.agents.evaluation.results import REFERENCES, Results
 from qrl.agents.evaluation.seeds import seed_groups, seed_rows
+from qrl.agents.evaluation.single_task import GridCell, play_task, task_states
 from qrl.agents.evaluation.style import Look, group_looks
 from qrl.agents.evaluation.tables import metric_rows, rows_by_distance
 from qrl.agents.evaluation.takeaway import takeaway
@@ -121,7 +122,7 @@ def _planning(
     folder: Path, evaluator: Evaluator, truth: GroundTruth, subject: Subject, result: Results, goal: GridCell | None
 ) -> Values:
     """The pictures and the table of one agent: maps in a world with cells, an episode in one with an environment."""
-    start_state, goal_state = evaluator.task(None, goal)
+    start_state, goal_state = task_states(evaluator, goal=goal)
     pictures = []
     if subject.steps is not None:
         if truth.world.cells is not None:
@@ -136,7 +137,7 @@ def _planning(
     }
     if not truth.world.has_env:
         return values
-    episode = evaluator.play(subject, goal=goal)
+    episode = play_task(evaluator, subject, goal=goal)
     save_gif(episode, folder / "task.gif")
     end = "reached the goal" if episode.success else f"failed ({episode.cause})"
     exact = truth.between(np.array([start_state]), np.array([goal_state]))[0]

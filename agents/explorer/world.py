@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.single_task import task_states
 from qrl.agents.planning.planner import Ids, Steps
 from qrl.envs.dataset import Dataset
 from qrl.envs.ground_truth import GroundTruth
@@ -35,7 +36,7 @@ class ExplorerWorld:
             return cls("data without a world", observations, actions, (0, len(observations) - 1), None)
         world = truth.world
         named = actions if world.layout is None else _MOVES
-        return cls(world.name, observations, named, evaluator.task(), truth)
+        return cls(world.name, observations, named, task_states(evaluator), truth)
 
     def same_as(self, other: "ExplorerWorld") -> bool:
         if self.truth is not None and other.truth is not None:

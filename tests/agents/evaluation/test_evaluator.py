@@ -104,23 +104,6 @@ def test_unreachable_goals_are_apart() -> None:
         Evaluator(closed)
 
 
-def test_the_default_task_is_feasible_and_given_cells_are_kept() -> None:
-    evaluator = Evaluator(corridor(20, "traps"))
-    assert evaluator.truth is not None
-    start, goal = evaluator.task()
-    assert start in evaluator.truth.layout.starts
-    assert np.isfinite(evaluator.truth.distances[start, goal])
-    x, y = evaluator.truth.layout.cells[goal].tolist()
-    assert evaluator.task(goal=(x, y)) == (start, goal)
-    assert evaluator.goal_state() == goal
-    with pytest.raises(WorldError, match="start and goal are both the cell"):
-        evaluator.task((x, y), (x, y))
-    with pytest.raises(LayoutError, match=r"\(0, 0\) is a wall"):
-        evaluator.task(goal=(0, 0))
-    with pytest.raises(LayoutError, match=r"\(99, 0\) is outside"):
-        evaluator.task(start=(99, 0))
-
-
 def test_an_environment_of_ones_own() -> None:
     evaluator = Evaluator(ring_data(), env=Ring(), episodes=10)
     assert evaluator.protocol == "paper"
@@ -240,14 +223,6 @@ def test_mistakes_with_references_and_agents(trained: Path) -> None:
         evaluator.agent(qrl.load(trained), "x")
     with pytest.raises(WorldError, match="the paper protocol needs a world"):
         Evaluator(ring_data(), "paper")
-    with pytest.raises(WorldError, match="renders no frames"):
-        evaluator.play(evaluator.reference("random"))
-    with pytest.raises(WorldError, match="draws its tasks itself"):
-        evaluator.play(evaluator.reference("random"), goal=(1, 1))
-    with pytest.raises(WorldError, match="no world to show"):
-        Evaluator(ring_data()).check_play()
-    with pytest.raises(WorldError, match="a goal cell needs a world"):
-        Evaluator(ring_data()).task()
 
 
 def violating_subject(evaluator: Evaluator, agent: Agent, declared: bool) -> Subject:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from qrl.agents.evaluation import pictures
 from qrl.agents.evaluation.evaluator import Evaluator
+from qrl.agents.evaluation.single_task import goal_state
 from qrl.agents.planning.planner import TablePolicy
 from qrl.envs.ground_truth import ground_truth
 from qrl.envs.layout import Layout, load_layout
@@ -84,7 +85,7 @@ def test_the_scale_of_a_map_says_when_it_clips(factor: float, monkeypatch: pytes
     assert subject.steps is not None
     saved: list[Figure] = []
     monkeypatch.setattr(pictures, "save_figure", lambda figure, path: saved.append(figure))
-    goal = evaluator.goal_state()
+    goal = goal_state(evaluator)
     pictures.distance_maps(replace(subject, steps=factor * subject.steps), truth, goal, "unused.png")
     learned, exact, _ = (bar for bar in saved[0].axes[3:])
     distances = truth.distances[np.isfinite(truth.distances[:, goal]), goal]
