@@ -39,7 +39,7 @@ class GroupSummary:
     planned: int
     complete: int
     failed: int
-    means: dict[str, float]  # of every metric, and of the seconds
+    means: dict[str, float]  # of every metric, of the seconds and of the training loss
     interval: Interval | None  # of the ranking metric's mean
     iqm: float | None
 
@@ -116,7 +116,8 @@ class Findings:
         ranked = _values(complete, self.kind.ranking)
         metrics = dict.fromkeys(name for row in complete for name in row.scores)
         columns = {name: _values(complete, name) for name in metrics}
-        columns["seconds"] = np.array([row.seconds for row in complete if row.seconds is not None])
+        for name in ("seconds", "loss"):
+            columns[name] = np.array([value for row in complete if (value := getattr(row, name)) is not None])
         return GroupSummary(
             family=family,
             configuration=configuration,

@@ -38,6 +38,7 @@ class RunRow(BaseModel):
     error: str = Field("", description="why it failed")
     steps: int | None = Field(None, description="training steps")
     seconds: float | None = Field(None, description="processor time of the training steps")
+    loss: float | None = Field(None, description="training loss of the last batch")
     scores: dict[str, Value] = Field({}, description="in the file, a column per metric")
 
     @property
@@ -114,10 +115,12 @@ def _run_row(folder: StudyFolder, study: Study, run: PlannedRun) -> RunRow:
     evaluation, failure = folder.evaluation(run), folder.failure(run)
     if evaluation.is_file():
         metrics = Run(folder.run(run), run.settings).metrics
+        last = metrics.last()
         results = {
             "status": "complete",
-            "steps": int(metrics.last()["step"]),
+            "steps": int(last["step"]),
             "seconds": metrics.seconds(),
+            "loss": last["loss"],
             "scores": SCORERS[study.settings.command].read(evaluation),
         }
         return row.model_copy(update=results)

@@ -1,5 +1,6 @@
 """results.csv: its rows, their file, and how they match a plan."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def test_rows_are_gathered_from_disk(tmp_path: Path) -> None:
     assert (complete.status, complete.steps, complete.purpose) == ("complete", 6, "evaluation")
     assert complete.seconds is not None
     assert complete.seconds > 0
+    with (folder.run(plan.runs[0]) / "metrics.csv").open() as file:
+        assert complete.loss == float(list(csv.DictReader(file))[-1]["loss"])
     failed = by_run["euclidean__5__seed0"]
     assert (failed.status, failed.error, failed.scores) == ("failed", "no memory", {})
     assert by_run["euclidean__5__seed1"].status == "missing"
