@@ -46,8 +46,9 @@ def study_picture(findings: Findings, groups: list[GroupSummary], path: Path) ->
 def _note(findings: Findings, groups: Sequence[GroupSummary]) -> str:
     """How points and bars are to be read."""
     families = findings.study.settings.families
-    points = _means_over([group.complete for group in groups if group.selected and group.family in families])
-    bars = "; bars are 95 % bootstrap intervals" if any(group.interval for group in groups) else ""
+    learned = [group for group in groups if group.selected and group.family in families]
+    points = _means_over([group.complete for group in learned])
+    bars = "; bars are 95 % bootstrap intervals" if any(group.interval for group in learned) else ""
     return f"{points}{bars}."
 
 

@@ -59,6 +59,9 @@ def test_several_conditions_are_drawn_as_lines_with_intervals(drawn: list[Figure
     assert drawn[0].legends[0].get_title().get_text() == (
         "Points are means over 3 seeds; bars are 95 % bootstrap intervals."
     )
+    references = [run for run in rows() if run.purpose == "reference"]
+    draw(Findings(study(), references + [run for run in rows() if run.seed in (0, 7)]))  # references alone have bars
+    assert drawn[1].legends[0].get_title().get_text() == "Points are the values of a single seed."
 
 
 def test_families_of_other_panels_are_grey(drawn: list[Figure]) -> None:

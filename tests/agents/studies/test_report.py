@@ -60,8 +60,11 @@ def test_what_is_missing_is_said() -> None:
     findings = Findings(study(), runs)
     text = markdown(findings, findings.summaries())
     assert "**2 runs failed**, so that some means are over fewer seeds: dot" in text
+    assert "Means are over up to 3 seeds" in text
     tuning = row("dot", 10, 7, None, "triangle=3", status="failed", error="no memory")
-    assert "**1 run failed** (in tuning): dot" in markdown(Findings(study(), [*rows(), tuning]), [])
+    failed_tuning = markdown(Findings(study(), [*rows(), tuning]), [])
+    assert "**1 run failed** (in tuning): dot" in failed_tuning
+    assert "Means are over 3 seeds" in failed_tuning
     assert "dot-triangle=1-10-1 (no memory)" in text
     assert "| dot | triangle=1 | 2 of 3 |" in text
     assert "selected on separate seeds (7)" in text
