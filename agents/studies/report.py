@@ -77,7 +77,8 @@ def progress(findings: Findings) -> str:
     partial = any(row.status != "complete" for row in runs if row.purpose == "evaluation")
     lines = [
         f"{complete} of {len(runs)} runs are complete. "
-        f"Means are over {'up to ' if partial else ''}{len(settings.seeds)} seeds of {findings.kind.drawn}, initial weights and batches, with 95 % bootstrap intervals in brackets."
+        f"Means are over {'up to ' if partial else ''}{len(settings.seeds)} seeds of {findings.kind.drawn}, "
+        "initial weights and batches, with 95 % bootstrap intervals in brackets."
     ]
     if settings.tuning_seeds:
         seeds = ", ".join(map(str, settings.tuning_seeds))
