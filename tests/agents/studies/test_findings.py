@@ -178,3 +178,10 @@ def test_one_seed_decides_nothing() -> None:
     runs = [run for run in rows() if run.seed in (0, 7)]
     (decision,) = Findings(study(seeds=[0]), runs).decisions()
     assert (decision.interval, decision.verdict) == (None, "undecided")
+
+
+def test_the_training_loss_is_averaged_over_the_runs_that_have_one() -> None:
+    runs = [run.model_copy(update={"loss": 0.1 * run.seed if run.seed else None}) for run in rows()]
+    means = {group.family: group.means for group in Findings(study(), runs).summaries() if group.selected}
+    assert means["iqe-maxmean"]["loss"] == pytest.approx(0.15)
+    assert "loss" not in next(group.means for group in Findings(study(), rows()).summaries())
