@@ -18,25 +18,37 @@ from qrl.agents.studies.report import (
     overview_table,
     progress,
     table,
+    tuning_table,
     write_report,
 )
 from qrl.agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
 
 DOCS = Path(__file__).parent
+PAGES = [DOCS.parent / "README.md"]
+PAGES += [DOCS / f"{name}.md" for name in ("study", "graphs", "objectives", "training", "worlds")]
+PLANNERS = {  # of README's table
+    "iqe-maxmean": "quasimetric: `iqe-maxmean`",
+    "mrn-fixed": "quasimetric: `mrn-fixed`",
+    "metric-mixture": "symmetric metric: `metric-mixture`",
+    "unconstrained": "unconstrained network",
+    "dot": "dot product of two encoders",
+    "random": "random walk",
+    "empirical-graph": "memory: shortest paths over the transitions in the data",
+}
 MARK = re.compile(r"<!-- (?P<folder>[\w/-]+) (?P<block>[\w. -]+) -->\n(?:(?!<!--).)*<!-- end -->", re.DOTALL)
 
 
 class Results:
-    """A folder with the results of a study; its report is written again, with learning curves if the page has them."""
+    """A folder with the results of a study; its report is written again, with learning curves if `pages` show them."""
 
-    def __init__(self, name: str, page: str) -> None:
+    def __init__(self, name: str, pages: str) -> None:
         folder = StudyFolder(DOCS / name)
         study = folder.read_study()
         self.findings = Findings(study, matched(study, read_rows(folder.results)))
         self.groups: list[GroupSummary] = self.findings.summaries()
         write_report(
-            self.findings, folder.path, read_curves(folder.curves) if f"{name}/learning-curves" in page else []
+            self.findings, folder.path, read_curves(folder.curves) if f"{name}/learning-curves" in pages else []
         )
 
     def block(self, name: str) -> str:
@@ -45,31 +57,49 @@ class Results:
             world, value = condition
             if name == " ".join(("table", *filter(None, (world, f"{value:g}")))):
                 return condition_table(self.findings, condition, self.groups)
-        if name == "overview":
-            return overview_table(self.findings, self.groups)
-        return {"progress": progress, "claims": claims_table, "improvement": comparisons_table}[name](self.findings)
+        if name == "planners":
+            return self._planners()
+        if name.startswith("overview"):
+            return overview_table(self.findings, self.groups, name.removeprefix("overview").strip() or None)
+        blocks = {
+            "progress": progress,
+            "claims": claims_table,
+            "improvement": comparisons_table,
+            "tuning": tuning_table,
+        }
+        return blocks[name](self.findings)
+
+    def _planners(self) -> str:
+        """The means of `PLANNERS` under every condition."""
+        metric, conditions = self.findings.kind.ranking, self.findings.conditions
+        means = {
+            (group.family, group.condition): f"{group.means[metric]:.3f}"
+            for group in self.groups
+            if group.selected or group.family in self.findings.references
+        }
+        rows = [[title, *(means[name, condition] for condition in conditions)] for name, title in PLANNERS.items()]
+        return table(["planner", *(f"{world}, {value:,g}" for world, value in conditions)], rows)
 
 
 def main() -> None:
     known: dict[str, Results] = {}
+    texts = {page: page.read_text() for page in PAGES}
 
     def refreshed(mark: re.Match[str]) -> str:
-        folder, block, page = mark["folder"], mark["block"], mark.string
+        folder, block = mark["folder"], mark["block"]
         if block.endswith(".csv"):
             with (DOCS / folder / block).open() as file:
                 titles, *rows = csv.reader(file)
             text = table(titles, rows)
         else:
-            results = known[folder] = known.get(folder) or Results(folder, page)
+            results = known[folder] = known.get(folder) or Results(folder, "".join(texts.values()))
             text = results.block(block)
         return f"<!-- {folder} {block} -->\n\n{text}\n\n<!-- end -->"
 
-    for page in (DOCS / f"{name}.md" for name in ("study", "graphs", "objectives", "training", "worlds")):
-        text = page.read_text()
+    for page, text in texts.items():
         assert len(MARK.findall(text)) == text.count("<!-- end -->"), f"{page}: a mark is misspelled or not closed"
-        text = MARK.sub(refreshed, text)
         with atomic_write(page) as file:
-            file.write(text.encode())
+            file.write(MARK.sub(refreshed, text).encode())
 
 
 if __name__ == "__main__":

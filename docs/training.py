@@ -26,7 +26,12 @@ from qrl.envs.pictures import draw_map
 
 FOLDER = Path(__file__).parent / "training"
 DEFAULT, RECIPE = FOLDER / "default", FOLDER / "recipe"
-MODELS = {"mrn": "mrn-fixed", "iqe": "iqe-maxmean", "deep": "deep-norm-fixed"}  # by the names of families
+MODELS = {  # by the names of families
+    "mrn": "mrn-fixed",
+    "iqe": "iqe-maxmean",
+    "deep": "deep-norm-fixed",
+    "free": "unconstrained-dist",
+}
 CHANGES = {
     "": "the recipe",
     "even": "too short and too long distances weigh the same (`expectile=0.5`)",
@@ -94,17 +99,19 @@ def recipe_table(rows: Sequence[RunRow]) -> Table:
 def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     """Success against processor time: a panel per model, a line per change."""
     styles = looks({model: model for model in MODELS.values()})
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    axes = panel_grid(figure, 1, len(MODELS), len(MODELS), sharex=True, sharey=True)
+    figure = Figure(figsize=(9.5, 7.5), layout="constrained")
+    axes = panel_grid(figure, 2, 2, len(MODELS), sharex=True, sharey=True)
     for ax, (name, model) in zip(axes, MODELS.items(), strict=True):
         for change in CHANGES:
             family = "-".join(filter(None, (name, change)))
             color = styles[model].color if change in ("", "plain") else "0.6"
             _draw_line(ax, [row for row in curves if row["family"] == family], change, color)
         ax.set_title(model, fontsize=10)
-        ax.set_xlabel("processor time of training, seconds", fontsize=9)
         tidy(ax)
-    axes[0].set_ylabel("success rate", fontsize=9)
+    for ax in axes[2:]:
+        ax.set_xlabel("processor time of training, seconds", fontsize=9)
+    for ax in axes[::2]:
+        ax.set_ylabel("success rate", fontsize=9)
     axes[0].set_ylim(*FRACTION_LIMITS)
     plain_log_axis(axes[0], "x", [float(row["seconds"]) for row in curves])
     handles = [

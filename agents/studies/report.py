@@ -9,6 +9,7 @@ from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.studies.curves import Curve
 from qrl.agents.studies.findings import FOCUS_FAMILY, Decision, Findings, GroupSummary
 from qrl.agents.studies.pictures import curves_picture, study_picture
+from qrl.agents.studies.selection import tuning_means
 from qrl.agents.studies.settings import Condition
 from qrl.agents.studies.statistics import Interval
 from qrl.agents.studies.table import RunRow
@@ -59,7 +60,7 @@ def markdown(findings: Findings, groups: list[GroupSummary], pictures: Sequence[
     parts = [f"# Study {findings.study.name}", progress(findings)]
     parts += [f"![{findings.kind.ranking}]({picture})" for picture in pictures]
     if len(findings.conditions) > 1:
-        parts += ["## At a glance", overview_table(findings, groups)]
+        parts += ["## At a glance", *overview_tables(findings, groups)]
     for condition in findings.conditions:
         parts += [f"## {condition_title(findings, condition)}", condition_table(findings, condition, groups)]
     comparisons = comparisons_table(findings)
@@ -67,6 +68,9 @@ def markdown(findings: Findings, groups: list[GroupSummary], pictures: Sequence[
         parts += [f"## How often {FOCUS_FAMILY} is better", comparisons]
     if findings.study.settings.claims:
         parts += ["## Claims", claims_table(findings)]
+    tuning = tuning_table(findings)
+    if tuning:
+        parts += ["## Tuning", tuning]
     return "\n\n".join(parts) + "\n"
 
 
@@ -106,15 +110,24 @@ def condition_title(findings: Findings, condition: Condition) -> str:
     return f"{f'{world}, ' if world else ''}{findings.study.settings.axis_name} {value:,g}"
 
 
-def overview_table(findings: Findings, groups: list[GroupSummary]) -> str:
+def overview_tables(findings: Findings, groups: list[GroupSummary]) -> list[str]:
+    """One table, or one per world where their families differ: a rank among few says less than one among many."""
+    settings = findings.study.settings
+    if all(family.worlds is None for family in settings.families.values()):
+        return [overview_table(findings, groups)]
+    return [overview_table(findings, groups, world) for world in settings.worlds]
+
+
+def overview_table(findings: Findings, groups: list[GroupSummary], world: str | None = None) -> str:
     """The ranking metric of the families under all conditions, from the best mean rank to the worst; best in bold."""
     metric, sign = findings.kind.ranking, -1 if findings.kind.higher_is_better else 1
+    conditions = [condition for condition in findings.conditions if world in (None, condition.world)]
     digits = findings.kind.metrics[metric].digits
-    selected = [group for group in groups if group.selected and metric in group.means]
+    selected = [group for group in groups if group.selected and metric in group.means and group.condition in conditions]
     means = {(group.family, group.condition): group.means[metric] for group in selected}
     ranks: dict[str, list[int]] = {group.family: [] for group in selected}
     best = {}
-    for condition in findings.conditions:
+    for condition in conditions:
         scores = {family: sign * means[family, condition] for family in ranks if (family, condition) in means}
         ranked = sorted(scores, key=lambda family: scores[family])
         best[condition] = ranked[:1]
@@ -129,12 +142,12 @@ def overview_table(findings: Findings, groups: list[GroupSummary]) -> str:
                 ("**{}**" if family in best[condition] else "{}").format(
                     _number(means.get((family, condition)), digits)
                 )
-                for condition in findings.conditions
+                for condition in conditions
             ),
         ]
         for family, mean_rank in sorted(mean_ranks.items(), key=lambda item: item[1])
     ]
-    titles = ["family", "mean rank", *(condition_title(findings, condition) for condition in findings.conditions)]
+    titles = ["family", "mean rank", *(condition_title(findings, condition) for condition in conditions)]
     return table(titles, rows)
 
 
@@ -151,7 +164,9 @@ def condition_table(findings: Findings, condition: Condition, groups: list[Group
     ranked = [group for group in rows if group.selected and group.complete]
     ranked.sort(key=lambda group: group.means.get(metric, 0), reverse=kind.higher_is_better)
     unranked = [group for group in rows if (group.selected and not group.complete) or group.family in REFERENCES]
+    losses = any("loss" in group.means for group in rows)
     titles = ["family", "configuration", "runs", kind.title(metric), "IQM", *map(kind.title, others)]
+    titles += ["training loss"] * losses
     cells = [
         [
             group.family,
@@ -160,6 +175,7 @@ def condition_table(findings: Findings, condition: Condition, groups: list[Group
             _number(group.means.get(metric), digits) + _brackets(group.interval, digits),
             _number(group.iqm, digits),
             *(_number(group.means.get(name), other.digits) for name, other in others.items()),
+            *[f"{group.means['loss']:.2g}" if "loss" in group.means else "-"] * losses,
         ]
         for group in [*ranked, *unranked]
     ]
@@ -172,6 +188,19 @@ def comparisons_table(findings: Findings) -> str:
         for comparison in sorted(findings.comparisons(), key=lambda comparison: -(comparison.probability or 0))
     ]
     titles = ["family", f"probability that a run of {FOCUS_FAMILY} is better, mean over all sizes and worlds"]
+    return table(titles, rows) if rows else ""
+
+
+def tuning_table(findings: Findings) -> str:
+    """What was tried on the tuning seeds, wherever a family has several configurations; the selected one first."""
+    digits = findings.kind.metrics[findings.kind.ranking].digits
+    rows = []
+    for place, means in tuning_means(findings.study, findings.rows).items():
+        if len(means) > 1 and any(mean is not None for mean in means.values()):
+            selected = findings.selected[place]
+            others = ", ".join(f"{name}: {_number(mean, digits)}" for name, mean in means.items() if name != selected)
+            rows.append([str(place), selected, _number(means[selected], digits), others])
+    titles = ["family", "selected", findings.kind.title(findings.kind.ranking), "also tried"]
     return table(titles, rows) if rows else ""
 
 

@@ -36,36 +36,44 @@ def places(study: Study) -> list[Place]:
     return list(dict.fromkeys(found))
 
 
-def select(study: Study, rows: Sequence[Any]) -> dict[Place, str | None]:
-    """The configurations with the best mean of the ranking metric; None where no tuning is complete.
+def tuning_means(study: Study, rows: Sequence[Any]) -> dict[Place, dict[str, float | None]]:
+    """The mean of the ranking metric of every configuration on the tuning seeds.
 
-    `rows` are those of the study's table. A configuration of which a tuning run failed or is missing is not selected,
-    and a single configuration needs no tuning.
+    `rows` are those of the study's table. A configuration of which a tuning run failed or is missing has None.
     """
-    kind = study.settings.kind
-    scores: dict[Place, dict[str, list[float | None]]] = {place: {} for place in places(study)}
+    scores: dict[Place, dict[str, list[float | None]]] = {
+        place: {configuration: [] for configuration in study.settings.families[place.family].configurations}
+        for place in places(study)
+    }
     for row in rows:
         if row.purpose == "tuning":
-            of_place = scores[place_of(study, row.family, row.condition)]
-            of_place.setdefault(row.choice, []).append(row.scores.get(kind.ranking))
+            place = place_of(study, row.family, row.condition)
+            scores[place][row.choice].append(row.scores.get(study.settings.kind.ranking))
     return {
-        place: _best(list(study.settings.families[place.family].configurations), of_place, kind.higher_is_better)
+        place: {configuration: _mean(values) for configuration, values in of_place.items()}
         for place, of_place in scores.items()
     }
 
 
-def _best(configurations: list[str], scores: Mapping[str, list[float | None]], higher: bool) -> str | None:
-    if len(configurations) == 1:
-        return configurations[0]
-    means = {}
-    for configuration in configurations:
-        planned = scores.get(configuration, [None])
-        known = [score for score in planned if score is not None]
-        if len(known) == len(planned):
-            means[configuration] = math.fsum(known) / len(known)
-    if not means:
-        return None
-    return (max if higher else min)(means, key=lambda configuration: means[configuration])
+def _mean(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(scores) else None
+
+
+def select(study: Study, rows: Sequence[Any]) -> dict[Place, str | None]:
+    """The configurations with the best mean on the tuning seeds; None where no tuning is complete.
+
+    A single configuration needs no tuning.
+    """
+    best = max if study.settings.kind.higher_is_better else min
+    selected: dict[Place, str | None] = {}
+    for place, means in tuning_means(study, rows).items():
+        known = {configuration: mean for configuration, mean in means.items() if mean is not None}
+        if len(means) == 1:
+            selected[place] = next(iter(means))
+        else:
+            selected[place] = best(known, key=lambda configuration: known[configuration]) if known else None
+    return selected
 
 
 def wanted(study: Study, run: PlannedRun, selected: Mapping[Place, str | None]) -> bool:

@@ -179,14 +179,19 @@ def browser() -> Iterator[Any]:
 
 
 def test_pages_open_from_disk(site: Path, browser: Any) -> None:
-    page = browser.new_page()
     failed: list[str] = []
-    page.on("requestfailed", lambda request: failed.append(request.url))
-    page.on("request", lambda request: failed.append(request.url) if not request.url.startswith("file:") else None)
-    page.on("pageerror", lambda error: failed.append(str(error)))
-    page.goto((site / "reference" / "commands" / "train-agent.html").as_uri() + "?q=quasimetric")  # searches for it
-    page.locator(".md-search-result__item").first.wait_for()
-    page.goto((site / "learners.html").as_uri())
+
+    def opened(name: str, query: str = "") -> Any:
+        page = browser.new_page()  # one each: leaving a page would abort its requests, such as that of the icon
+        page.on("requestfailed", lambda request: failed.append(request.url))
+        page.on("request", lambda request: failed.append(request.url) if not request.url.startswith("file:") else None)
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.goto((site / name).as_uri() + query)
+        return page
+
+    search = opened("reference/commands/train-agent.html", "?q=quasimetric")
+    search.locator(".md-search-result__item").first.wait_for()
+    page = opened("learners.html")
     assert failed == []
     height = "formula => formula.getBoundingClientRect().height"
     assert page.locator("math[display=block]").first.evaluate(height) > 30  # drawn as a formula, not as a line of text

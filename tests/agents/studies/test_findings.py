@@ -126,13 +126,13 @@ def test_each_family_must_keep_the_claim() -> None:
 
 
 def test_worlds_of_claims_where_lower_is_better() -> None:
-    runs = []
+    runs, tuning = [], []
     for world, scale in (("a", 1.0), ("b", -1.0)):
         for seed, noise in enumerate((0, 0.01, 0.02)):
             errors = {"iqe-maxmean": 0.5 - 0.2 * scale + noise, "dot": 0.5 + noise}
             runs += [row(name, 10, seed, 1.0, world=world, scores={"mse": mse}) for name, mse in errors.items()]
         for configuration, mse in (("lr=1", 0.3), ("lr=2", 0.2)):
-            runs.append(row("iqe-maxmean", 10, 7, 1.0, configuration, world=world, scores={"mse": mse}))
+            tuning.append(row("iqe-maxmean", 10, 7, 1.0, configuration, world=world, scores={"mse": mse}))
     settings = {
         "command": "train-graph",
         "axis": {"graph.fraction": [10]},
@@ -146,7 +146,7 @@ def test_worlds_of_claims_where_lower_is_better() -> None:
     assert [decision.verdict for decision in findings.decisions()] == ["holds", "does not hold"]
     assert [comparison.probability for comparison in findings.comparisons()] == [0.5]
     configurations = {"iqe-maxmean": {"grid": {"learner.lr": [1, 2]}}, "dot": {"model": "dot-disc"}}
-    assert Findings(study(**settings | {"families": configurations}), runs).selected == {
+    assert Findings(study(**settings | {"families": configurations}), tuning).selected == {
         Place("iqe-maxmean", "a"): "lr=2",
         Place("iqe-maxmean", "b"): "lr=2",
         Place("dot", "a"): "",

@@ -7,7 +7,16 @@ import pytest
 
 from qrl.agents.evaluation.metrics import register_metric
 from qrl.agents.studies.findings import Findings
-from qrl.agents.studies.report import claims_table, condition_table, markdown, overview_table, table, write_report
+from qrl.agents.studies.report import (
+    claims_table,
+    condition_table,
+    markdown,
+    overview_table,
+    overview_tables,
+    table,
+    tuning_table,
+    write_report,
+)
 from qrl.agents.studies.settings import Condition
 from tests.agents.studies.hand_made import BETTER, row, rows, study
 
@@ -21,6 +30,17 @@ def test_the_overview_ranks_families_over_all_conditions() -> None:
     *_, first, second = overview_table(findings, findings.summaries()).splitlines()
     assert first == "| iqe-maxmean | 1.0 | **0.500** | - |"
     assert second == "| dot | 1.5 | 0.400 | **0.650** |"
+
+
+def test_worlds_with_different_families_have_an_overview_each() -> None:
+    families = {"iqe-maxmean": {}, "dot": {"model": "dot-disc", "worlds": ["b"]}}
+    plan = study(families=families, worlds={"a": {}, "b": {}}, claims=[])
+    scores = {("iqe-maxmean", "a"): 0.5, ("iqe-maxmean", "b"): 0.5, ("dot", "b"): 0.6}
+    findings = Findings(plan, [row(name, 10, 0, score, world=world) for (name, world), score in scores.items()])
+    first, second = overview_tables(findings, findings.summaries())
+    assert first.splitlines()[2:] == ["| iqe-maxmean | 1.0 | **0.500** | - |"]
+    assert second.splitlines()[2:] == ["| dot | 1.0 | **0.600** | - |", "| iqe-maxmean | 2.0 | 0.500 | - |"]
+    assert second in markdown(findings, findings.summaries())
 
 
 def test_the_table_of_a_condition() -> None:
@@ -71,6 +91,24 @@ def test_what_is_missing_is_said() -> None:
     assert "Not tuned yet" not in text
     untuned = Findings(study(), [run for run in runs if run.seed != 7])
     assert "**Not tuned yet**, so that the first configuration is shown: dot." in markdown(untuned, [])
+
+
+def test_a_model_that_does_not_fit_is_told_from_one_that_does_not_generalize() -> None:
+    runs = [run.model_copy(update={"loss": 0.00125}) if run.family == "dot" else run for run in rows()]
+    findings = Findings(study(), runs)
+    titles, _, *lines = condition_table(findings, Condition("", 10), findings.summaries()).splitlines()
+    assert cells(titles)[-1].startswith("training loss")
+    assert [line.split("|")[-2].strip() for line in lines] == ["-", "0.0013", "-"]
+    unknown = Findings(study(), rows())
+    assert "training loss" not in condition_table(unknown, Condition("", 10), unknown.summaries())
+
+
+def test_everything_tried_in_tuning_is_shown() -> None:
+    # Failed runs are shown without a score; a family with one configuration is not tuned.
+    runs = [*rows(), row("dot", 10, 7, None, "triangle=1", status="failed")]
+    *_, line = tuning_table(Findings(study(), runs)).splitlines()
+    assert line == "| dot | triangle=3 | 0.200 | triangle=1: - |"
+    assert tuning_table(Findings(study(), [run for run in rows() if run.seed != 7])) == ""
 
 
 def test_claims_may_be_about_any_metric_of_the_table() -> None:
