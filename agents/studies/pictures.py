@@ -256,7 +256,8 @@ def _ranking(findings: Findings, groups: list[GroupSummary]) -> Figure:
     styles = looks({name: family.model or name for name, family in families.items()})
     worlds = list(findings.study.settings.worlds) or [""]
     lines, columns = grid_shape(len(worlds))
-    figure = Figure(figsize=(2.6 + 3 * columns, 1.3 + lines * (0.9 + 0.24 * len(ranked))), layout="constrained")
+    labels = max(2.6, 0.085 * max(map(len, ranked), default=0))  # inches
+    figure = Figure(figsize=(labels + 3 * columns, 1.3 + lines * (0.9 + 0.24 * len(ranked))), layout="constrained")
     axes = panel_grid(figure, lines, columns, len(worlds), sharex=True, sharey=True)
     for ax, world in zip(axes, worlds, strict=True):
         for place, label in enumerate(ranked):
