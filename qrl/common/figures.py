@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from qrl.common.files import FIGURE_FORMATS, atomic_write
@@ -62,8 +62,9 @@ def plain_log_axis(ax: Axes, which: Literal["x", "y"], values: ArrayLike) -> Non
     low, high = positive.min() / 1.15, positive.max() * 1.15
     ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
     decades = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for parts in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], np.arange(10, 100) / 10):
-        ticks = np.ravel(np.outer(decades, parts))
+    candidates = [np.ravel(np.outer(decades, parts)) for parts in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], range(1, 10))]
+    candidates.append(np.asarray(MaxNLocator(5).tick_values(low, high)))  # for less than an octave, as on a linear axis
+    for ticks in candidates:
         ticks = ticks[(low <= ticks) & (ticks <= high)]
         if len(ticks) >= 3:
             break

@@ -102,14 +102,14 @@ def test_labels_do_not_overlap(scale: str) -> None:
     assert all(ax.get_window_extent().x1 < box.x0 < box.x1 <= figure.bbox.x1 for box in boxes)
 
 
-@pytest.mark.parametrize("values", [[0.011, 0.04], [1e-4, 30], [5, 5], [], [0, 2]])
+@pytest.mark.parametrize("values", [[0.011, 0.04], [1e-4, 30], [0.0049, 0.0071], [5, 5], [], [0, 2]])
 def test_logarithmic_axes_have_plain_ticks_within_the_limits(values: list[float]) -> None:
     ax = Figure().subplots()
     plain_log_axis(ax, "y", values)
     low, high = ax.get_ylim()
     assert all(low < value < high for value in values if value > 0)
     ticks = ax.get_yticks()
-    assert len(ticks) >= 3
+    assert 3 <= len(ticks) <= 9  # more would overlap in a small panel
     assert low <= min(ticks)
     assert max(ticks) <= high
 
