@@ -32,6 +32,12 @@ class GraphSettings(Settings):
     feature_size: int = Field(64, ge=1, le=2**14, description="dimension of the node features")
     nodes: int = Field(300, ge=2, le=5000, description="random graphs: number of nodes; all ordered pairs are used")
     fraction: float = Field(0.7, gt=0, lt=1, description="random graphs: fraction of the pairs used for training")
+    feature_noise: float = Field(
+        0.1,
+        ge=0,
+        le=1000,
+        description="random graphs: noise in the node features, relative to what they say of distances",
+    )
     file: PathText | None = Field(None, description="edge-list: the file, plain or gzipped, two node ids per line")
     landmarks: int = Field(100, ge=2, description="edge-list: nodes with known distances from and to all others")
     pairs: int = Field(2_500_000, ge=1, description="edge-list: number of training pairs")
@@ -85,7 +91,8 @@ def make_random_graph(settings: GraphSettings) -> Graph:
 def _random(settings: GraphSettings) -> GraphDataset:
     graph = make_random_graph(settings)
     distances = all_distances(graph)
-    features = anchor_features(distances, settings.feature_size, FEATURE_DISCOUNT, _rng(settings.seed, 100))
+    rng = _rng(settings.seed, 100)
+    features = anchor_features(distances, settings.feature_size, FEATURE_DISCOUNT, settings.feature_noise, rng)
     count = distances.size
     training = round(settings.fraction * count)
     if not 0 < training < count:
@@ -94,8 +101,8 @@ def _random(settings: GraphSettings) -> GraphDataset:
     nodes = np.stack(np.divmod(order, settings.nodes), axis=1).astype(np.int32)
     flat = distances.ravel()[order].astype(np.float32)
     splits = [Pairs(nodes[part], flat[part]) for part in (slice(training), slice(training, None))]
-    used_settings = settings.model_dump(include={"kind", "seed", "split_seed", "feature_size", "nodes", "fraction"})
-    return _build(graph, features, splits, f"the generator {settings.kind}", used_settings)
+    used = {"kind", "seed", "split_seed", "feature_size", "feature_noise", "nodes", "fraction"}
+    return _build(graph, features, splits, f"the generator {settings.kind}", settings.model_dump(include=used))
 
 
 # Edge lists

@@ -17,7 +17,7 @@ Table = NDArray[np.float64]
 DENSE_EDGES, DENSE_LENGTHS = 0.08, (1, 10)  # edge probability, range of edge lengths
 SPARSE_DEGREE = 1.5  # mean out-degree
 BLOCKS, BLOCK_DEGREE, BRIDGES = 5, 3, 3  # blocks, mean out-degree within a block, edges to the next block
-ANCHORS, HIDDEN, NOISE = 32, 128, 0.1  # anchor nodes, hidden units, noise scale
+ANCHORS, HIDDEN = 32, 128  # anchor nodes, hidden units
 
 
 def _dense(nodes: int, rng: np.random.Generator) -> Table:
@@ -52,16 +52,19 @@ def random_graph(kind: str, nodes: int, rng: np.random.Generator) -> Graph:
     return Graph(csr_array(lengths), np.arange(nodes))
 
 
-def anchor_features(distances: Table, size: int, discount: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def anchor_features(
+    distances: Table, size: int, discount: float, noise: float, rng: np.random.Generator
+) -> NDArray[np.float32]:
     """(nodes, size): a random network applied to the discounted distances to and from anchor nodes, plus noise.
 
-    Features are informative about a node's position, but no distance can be read off directly.
+    `noise` is its scale relative to the features. With little of it they are informative about a node's position, but
+    no distance can be read off directly.
     """
     anchors = rng.choice(len(distances), min(ANCHORS, len(distances)), replace=False)
     inputs = discount ** np.concatenate([distances[:, anchors], distances[anchors].T], axis=1)
     hidden = np.tanh(_standardized(inputs) @ rng.normal(size=(inputs.shape[1], HIDDEN)) / np.sqrt(inputs.shape[1]))
     features = _standardized(hidden @ rng.normal(size=(HIDDEN, size)))
-    return _standardized(features + NOISE * rng.normal(size=features.shape)).astype(np.float32)
+    return _standardized(features + noise * rng.normal(size=features.shape)).astype(np.float32)
 
 
 def _standardized(table: Table) -> Table:

@@ -31,13 +31,15 @@ def test_structure(kind: str, degrees: tuple[float, float], unreachable: tuple[f
     assert unreachable[0] <= np.isinf(all_distances(graph)).mean() <= unreachable[1]
 
 
-def test_features_are_standardized_and_informative() -> None:
+@pytest.mark.parametrize(("noise", "ratio"), [(0, (0, 0.8)), (0.1, (0, 0.8)), (100, (0.97, 1.03))])
+def test_features_are_standardized_and_informative_up_to_their_noise(noise: float, ratio: tuple[float, float]) -> None:
     rng = np.random.default_rng(0)
     distances = all_distances(random_graph("random-block", 100, rng))
-    features = anchor_features(distances, 32, FEATURE_DISCOUNT, rng)
+    features = anchor_features(distances, 32, FEATURE_DISCOUNT, noise, rng)
     np.testing.assert_allclose(features.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(features.std(0), 1, atol=1e-4)
     apart = np.linalg.norm(features[:, None] - features, axis=-1)
     block = np.arange(100) // 20
     same_block = block[:, None] == block
-    assert apart[same_block & ~np.eye(100, dtype=bool)].mean() < 0.8 * apart[~same_block].mean()
+    within = apart[same_block & ~np.eye(100, dtype=bool)].mean()
+    assert ratio[0] < within / apart[~same_block].mean() < ratio[1]
