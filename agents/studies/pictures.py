@@ -115,7 +115,9 @@ def _add_legend(figure: Figure, handles: list[Line2D], note: str) -> None:
 def _legend(findings: Findings, grid: Iterable[Iterable[Panel | None]], groups: Sequence[GroupSummary]) -> list[Line2D]:
     """What is not labelled in the panels."""
     entries = [Line2D([], [], label=name, **REFERENCE_STYLES[name]) for name in findings.references]
-    if sum(panel is not None for row in grid for panel in row) > 1:
+    families = findings.study.settings.families.items()
+    drawn = [panel for row in grid for panel in row if panel is not None]
+    if any(family.runs_in(panel.world) and name not in panel.looks for panel in drawn for name, family in families):
         entries.append(Line2D([], [], label="other families", **_OTHERS))
     if any(group.configuration and not group.selected for group in groups):
         entries.append(Line2D([], [], label="other configurations of the family", color="0.3", lw=0.6))

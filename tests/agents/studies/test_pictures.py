@@ -78,6 +78,7 @@ def test_families_of_other_panels_are_grey(drawn: list[Figure]) -> None:
     assert [text.get_text() for text in end_labels(right)] == ["mrn", "mrn-fixed"]
     (others,) = heights(right, "0.85")
     np.testing.assert_allclose(others[~np.isnan(others)], np.repeat([0.5, 0.51, 0.52, 0.53], 2))
+    assert "other families" in legend_of(drawn[0])
     drawn[0].draw_without_rendering()
     for ax in (left, right):
         boxes = [text.get_window_extent() for text in end_labels(ax)]
@@ -91,6 +92,16 @@ def test_before_the_first_run_is_complete(command: str, values: list[float], dra
     axis = {"graph.fraction": values} if command == "train-graph" else {"learner.epochs": values}
     draw(Findings(study(command=command, axis=axis, claims=[]), []))
     assert len(drawn[0].axes) == 1
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_a_panel_per_world_has_no_lines_of_other_families(drawn: list[Figure]) -> None:
+    draw(Findings(study(worlds={"a": {}, "b": {}}, claims=[]), []))
+    assert len(drawn[0].axes) == 2
+    assert "other families" not in legend_of(drawn[0])
 
 
 def test_a_single_seed_has_no_intervals(drawn: list[Figure]) -> None:
