@@ -23,6 +23,7 @@ from qrl.common.commands import (
 if TYPE_CHECKING:
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.study import Study
+    from qrl.agents.studies.table import RunRow
 
 
 def _parser(argv: Sequence[str] | None) -> Parser:
@@ -81,15 +82,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
     folder.check(study)
+    source = None if args.source is None else StudyFolder(args.source)
+    if source is not None:
+        source.check_results(study)
+    rows = gather(folder, study, source)
     if args.dry_run:
-        _dry_run(study, folder, args.jobs)
+        _dry_run(study, folder, rows, args.jobs)
         return 0
     check_interrupted()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as for Ctrl-C
     try:
         with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
-            runs = len(expected(study, gather(folder, study)))
-            size = f"{runs} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
+            size = f"{len(expected(study, rows))} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
             print(f"{study.name}: {size}", flush=True)
             failed = sweep(study, folder, backend, tuple(args.plugin), args.source)
     except KeyboardInterrupt:
@@ -99,15 +103,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _dry_run(study: "Study", folder: "StudyFolder", jobs: int | None) -> None:
+def _dry_run(study: "Study", folder: "StudyFolder", rows: "list[RunRow]", jobs: int | None) -> None:
     from joblib import cpu_count
 
     from qrl.agents.studies.backends import split_cores
     from qrl.agents.studies.estimate import estimate_lines
     from qrl.agents.studies.selection import expected
-    from qrl.agents.studies.table import gather, summary
+    from qrl.agents.studies.table import summary
 
-    rows = gather(folder, study)
     runs = {run.name: run for run in expected(study, rows)}
     print(summary(study, [row for row in rows if row.run in runs]), flush=True)
     complete = {row.run for row in rows if row.status == "complete"}

@@ -48,13 +48,17 @@ class StudyFolder:
         """The tables taken over: their finished runs are not computed again, unless they have a folder here."""
         return StudyFolder(self.path / "earlier")
 
+    def check_results(self, study: Study) -> None:
+        """Refuse a folder that holds no results, or those of another study."""
+        study.check_grown_from(self.read_study(), str(self.path))
+        if not self.results.is_file():
+            raise RunError(f"{self.path} holds no results: it has no {self.results.name}")
+
     def take_over(self, study: Study, source: Path) -> None:
         """Copy the tables of `source`, a folder of results of the same study."""
         origin = StudyFolder(source)
-        study.check_grown_from(origin.read_study(), str(source))
+        origin.check_results(study)
         texts = {file.name: read_text(file, 2**28) for file in (origin.results, origin.curves) if file.is_file()}
-        if origin.results.name not in texts:
-            raise RunError(f"{source} holds no results: it has no {origin.results.name}")
         for name, text in {**texts, origin.study.name: read_text(origin.study)}.items():
             with atomic_write(self.earlier.path / name) as file:
                 file.write(text.encode())

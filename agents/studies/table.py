@@ -49,20 +49,23 @@ class RunRow(BaseModel):
 _FIXED = [name for name in RunRow.model_fields if name != "scores"]
 
 
-def gather(folder: StudyFolder, study: Study) -> list[RunRow]:
-    """The rows of all planned runs and of the references on their data, as they are on disk."""
+def gather(folder: StudyFolder, study: Study, source: StudyFolder | None = None) -> list[RunRow]:
+    """The rows of all planned runs and of the references on their data, as they are on disk.
+
+    source: where the results of earlier runs are, if they have not been taken over yet.
+    """
     first_runs: dict[tuple[Condition, int], PlannedRun] = {}
     for run in study.runs:
         if not run.tuning:
             first_runs.setdefault((run.condition, run.seed), run)
     references = [row for run in first_runs.values() for row in _reference_rows(folder, run)]
-    earlier = taken_over(folder, study)
+    earlier = taken_over(folder, study, source)
     return references + _computed(study, [earlier.get(run.name) or _run_row(folder, study, run) for run in study.runs])
 
 
-def taken_over(folder: StudyFolder, study: Study) -> dict[str, RunRow]:
+def taken_over(folder: StudyFolder, study: Study, source: StudyFolder | None = None) -> dict[str, RunRow]:
     """The rows of finished runs from earlier results, by name; a run with a folder of its own is not among them."""
-    path = folder.earlier.results
+    path = (source or folder.earlier).results
     planned = {run.name for run in study.runs if not folder.run(run).exists()} if path.is_file() else set()
     return {row.run: row for row in (read_rows(path) if planned else []) if row.run in planned and row.steps}
 

@@ -110,6 +110,16 @@ def test_a_dry_run_of_what_is_complete(undisturbed: Path, study: str, capsys: py
     assert "to do" not in out
 
 
+def test_a_dry_run_counts_what_would_be_taken_over(
+    undisturbed: Path, study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([study, "out=new", "--from", str(undisturbed), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "4 of 4 complete" in out
+    assert "to do" not in out
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_dry_run_can_be_interrupted(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(learner: object) -> None:
         raise KeyboardInterrupt
