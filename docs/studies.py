@@ -23,6 +23,7 @@ from qrl.agents.studies.report import (
 )
 from qrl.agents.studies.table import matched, read_rows
 from qrl.common.files import atomic_write
+from qrl.common.plugins import load_plugin
 
 DOCS = Path(__file__).parent
 PAGES = [DOCS.parent / "README.md"]
@@ -82,6 +83,7 @@ class Results:
 
 
 def main() -> None:
+    load_plugin("docs.training_variants")
     known: dict[str, Results] = {}
     texts = {page: page.read_text() for page in PAGES}
 

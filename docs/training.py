@@ -21,35 +21,47 @@ from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.table import RunRow, matched, read_rows
 from qrl.common.figures import FRACTION_LIMITS, label_end, panel_grid, plain_log_axis, save_figure, spread_labels, tidy
 from qrl.common.files import write_csv
+from qrl.common.plugins import load_plugin
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.pictures import draw_map
 
 FOLDER = Path(__file__).parent / "training"
-DEFAULT, RECIPE = FOLDER / "default", FOLDER / "recipe"
+DEFAULT, RECIPE, VARIANTS = FOLDER / "default", FOLDER / "recipe", FOLDER / "variants"
 MODELS = {  # by the names of families
     "mrn": "mrn-fixed",
     "iqe": "iqe-maxmean",
     "deep": "deep-norm-fixed",
     "free": "unconstrained-dist",
 }
-CHANGES = {
-    "": "the recipe",
-    "even": "too short and too long distances weigh the same (`expectile=0.5`)",
-    "linear": "Huber loss linear from one step on (`huber_delta=1`)",
-    "mse": "squared error of D (`loss=mse`)",
-    "bold": "no conservative term (`conservative=0`)",
-    "unbounded": "no bounds (`bound=none`)",
-    "trajectory": "bounds from the same trajectory (`bound=trajectory`)",
-    "unbalanced": "batches as collected (`goals.balanced=0`)",
-    "raw": "no features (`fourier=0`)",
-    "slow": "learning rate 1e-3",
-    "plain": "the paper's loss: squared error of D, no bounds, features, balance or conservative term",
-    "width": "width 512",
-    "depth": "four hidden layers",
-    "batch": "batch size 2,048, half the steps",
-    "target": "slower target network (`polyak=0.98`)",
+CHANGES = {  # by what follows the model in the names of families: a label for the figure, and a row of the table
+    "": ("recipe", "the recipe"),
+    "even": ("equal weights", "too short and too long distances weigh the same (`expectile=0.5`)"),
+    "linear": ("linear from 1", "Huber loss linear from one step on (`huber_delta=1`)"),
+    "mse": ("squared error", "squared error of D (`loss=mse`)"),
+    "bold": ("not conservative", "no conservative term (`conservative=0`)"),
+    "unbounded": ("no bounds", "no bounds (`bound=none`)"),
+    "trajectory": ("trajectory bounds", "bounds from the same trajectory (`bound=trajectory`)"),
+    "unbalanced": ("unbalanced", "batches as collected (`goals.balanced=0`)"),
+    "raw": ("no features", "no features (`fourier=0`)"),
+    "slow": ("rate 1e-3", "learning rate 1e-3"),
+    "plain": (
+        "paper's loss",
+        "the paper's loss: squared error of D, no bounds, features, balance or conservative term",
+    ),
+    "width": ("width 512", "width 512"),
+    "depth": ("four layers", "four hidden layers"),
+    "batch": ("batch 2,048", "batch size 2,048, half the steps"),
+    "target": ("slower target", "slower target network (`polyak=0.98`)"),
+    "warm": ("warm-up 150", "learning rate that rises over the first 150 steps"),
+    "warmer": ("warm-up 500", "learning rate that rises over the first 500 steps"),
+    "averaged": ("averaged weights", "weights averaged over about the last 100 steps"),
 }
+NAMED = 0.05  # how far a change moves the success for its line to have a name
 Table = list[list[str]]
+
+
+def _family(model: str, change: str) -> str:
+    return "-".join(filter(None, (model, change)))
 
 
 def rows_of(path: Path) -> list[RunRow]:
@@ -86,10 +98,10 @@ def recipe_table(rows: Sequence[RunRow]) -> Table:
     """Success on tasks and from all pairs by what is changed, for each model."""
     columns = {"tasks": "success_rate", "all pairs": "all_pairs_success_rate"}
     table = [["change", *(f"{model}, {title}" for model in MODELS.values() for title in columns)]]
-    for change, title in CHANGES.items():
+    for change, (_, title) in CHANGES.items():
         cells = []
         for model in MODELS:
-            members = [row for row in rows if row.family == "-".join(filter(None, (model, change)))]
+            members = [row for row in rows if row.family == _family(model, change)]
             for metric in columns.values():
                 cells.append(text(members, metric).partition(" ")[0])
         table.append([title, *cells])
@@ -102,10 +114,14 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     figure = Figure(figsize=(9.5, 7.5), layout="constrained")
     axes = panel_grid(figure, 2, 2, len(MODELS), sharex=True, sharey=True)
     for ax, (name, model) in zip(axes, MODELS.items(), strict=True):
-        for change in CHANGES:
-            family = "-".join(filter(None, (name, change)))
-            color = styles[model].color if change in ("", "plain") else "0.6"
-            _draw_line(ax, [row for row in curves if row["family"] == family], change, color)
+        lines = {change: _line([row for row in curves if row["family"] == _family(name, change)]) for change in CHANGES}
+        for change, line in lines.items():
+            if line:
+                moved = abs(line[-1][1] - lines[""][-1][1])
+                color = styles[model].color if change in ("", "plain") else "0.55" if moved >= NAMED else "0.8"
+                _draw_line(ax, line, change, color)
+                if color != "0.8":
+                    _name(ax, line[-1], CHANGES[change][0], color)
         ax.set_title(model, fontsize=10)
         tidy(ax)
     for ax in axes[2:]:
@@ -116,30 +132,40 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     plain_log_axis(axes[0], "x", [float(row["seconds"]) for row in curves])
     handles = [
         Line2D([], [], color="0.2", lw=2.4, label="the recipe"),
-        Line2D([], [], color="0.2", lw=1.6, ls="--", label="the paper's loss (plain)"),
-        Line2D([], [], color="0.6", lw=1, label="one change, named at its end"),
+        Line2D([], [], color="0.2", lw=1.6, ls="--", label="the paper's loss"),
+        Line2D([], [], color="0.55", lw=1, label=f"one change that moves the success by {NAMED} or more"),
+        Line2D([], [], color="0.8", lw=1, label="the other changes"),
     ]
     seeds = len({row["seed"] for row in curves})
     note = f"Means over {seeds} seeds, 300 trajectories." if seeds > 1 else "A single seed, 300 trajectories."
     figure.legend(
-        handles=handles, title=note, loc="outside lower center", ncols=3, fontsize=8, title_fontsize=9, frameon=False
+        handles=handles, title=note, loc="outside lower center", ncols=4, fontsize=8, title_fontsize=9, frameon=False
     )
     figure.suptitle("Success while training: the recipe and what its parts are worth")
     spread_labels(figure)
     save_figure(figure, path)
 
 
-def _draw_line(ax: Axes, rows: Sequence[Curve], change: str, color: str) -> None:
+def _line(rows: Sequence[Curve]) -> list[tuple[float, float]]:
+    """Mean processor time and success at each evaluation."""
     steps = sorted({int(row["step"]) for row in rows})
-    if not steps:
-        return
     by_step = [[row for row in rows if int(row["step"]) == step] for step in steps]
-    seconds, rates = (
-        [float(np.mean([float(row[key]) for row in group])) for group in by_step] for key in ("seconds", "success_rate")
+    means = (
+        [float(np.mean([float(row[key]) for row in group])) for key in ("seconds", "success_rate")] for group in by_step
     )
+    return [(seconds, success) for seconds, success in means]
+
+
+def _draw_line(ax: Axes, line: Sequence[tuple[float, float]], change: str, color: str) -> None:
     width, dashes = {"": (2.4, "-"), "plain": (1.6, "--")}.get(change, (1, "-"))
-    ax.plot(seconds, rates, color=color, lw=width, ls=dashes, zorder=3 if width > 1 else 2)
-    label_end(ax, rates[-1], change or "recipe", color, fontsize=7)
+    ax.plot(*zip(*line, strict=True), color=color, lw=width, ls=dashes, zorder=3 if width > 1 else 2)
+
+
+def _name(ax: Axes, end: tuple[float, float], text: str, color: str) -> None:
+    """A label at the right edge, and a dotted line that leads there."""
+    seconds, success = end
+    ax.plot([seconds, 1e9], [success, success], color=color, lw=0.7, ls=":")  # cut off by the axes
+    label_end(ax, success, text, color, fontsize=7)
 
 
 def stuck(run: Run) -> tuple[GroundTruth, NDArray[np.float64], float]:
@@ -171,8 +197,10 @@ def draw_stuck(runs: Sequence[Run], path: Path) -> None:
 
 
 def main(runs: Sequence[str]) -> None:
+    load_plugin("docs.training_variants")
     write_csv(FOLDER / "default.csv", default_table(rows_of(DEFAULT)))
-    write_csv(FOLDER / "recipe.csv", recipe_table(rows_of(RECIPE)))
+    variants = [row for row in rows_of(VARIANTS) if row.family not in MODELS]  # without a second baseline
+    write_csv(FOLDER / "recipe.csv", recipe_table(rows_of(RECIPE) + variants))
     draw_curves(read_curves(RECIPE / "curves.csv"), FOLDER / "curves")
     if runs:
         draw_stuck([Run.open(run) for run in runs], FOLDER / "stuck")

@@ -23,21 +23,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     from qrl.agents.studies.findings import Findings
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.report import markdown, write_report
-    from qrl.agents.studies.table import check_columns, gather, matched, read_rows, write_rows
+    from qrl.agents.studies.table import check_columns, check_kept, gather, matched, read_rows, write_rows
 
     folder = StudyFolder(args.folder)
     study = folder.read_study()
     saved = read_rows(folder.results) if folder.results.is_file() else []
     if folder.has_runs:
         rows = gather(folder, study)
-        lost = {row.run for row in saved if row.status == "complete"} - {
-            row.run for row in rows if row.status == "complete"
-        }
-        if lost:
-            raise RunError(
-                f"{folder.path}: results.csv has {len(lost)} runs, such as {min(lost)}, that runs/ lacks; "
-                "put them back, or remove the whole of runs/ to report from the table alone"
-            )
+        advice = "put them back into runs/, or remove the whole of it to report from the table alone"
+        check_kept(saved, rows, folder, advice)
         check_columns(study, folder.results)
         write_rows(rows, study.settings.kind.metrics, folder.results)
         write_curves(study, folder)

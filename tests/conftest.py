@@ -1,6 +1,7 @@
 """Settings of the whole suite, and trained runs for tests that only read one."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,4 +47,16 @@ def restored_registry() -> Iterator[None]:
         for registry in _registries:
             registry.names()
             stack.enter_context(registry.restored(always=True))
+        yield
+
+
+@pytest.fixture(scope="module")
+def training_variants() -> Iterator[None]:
+    """The learner of docs/training/variants, registered for a module of tests."""
+    from qrl.agents.learners.registry import LEARNERS
+    from qrl.common.plugins import load_plugin
+
+    with LEARNERS.restored(always=True):
+        sys.modules.pop("docs.training_variants", None)  # another module of tests may have forgotten it
+        load_plugin("docs.training_variants")
         yield

@@ -28,7 +28,7 @@ class StudyFolder:
     def check(self, study: Study) -> None:
         """Refuse a folder that holds anything but results of the same study."""
         if self.study.is_file():
-            if self.has_runs:  # otherwise nothing has been computed yet, and the plan may still change
+            if self.has_runs or self.results.is_file():  # else nothing has been computed, and the plan may change
                 study.check_grown_from(self.read_study(), str(self.path))
             if self.earlier.study.is_file():
                 study.check_grown_from(self.earlier.read_study(), str(self.earlier.path))
@@ -58,10 +58,11 @@ class StudyFolder:
         """Copy the tables of `source`, a folder of results of the same study."""
         origin = StudyFolder(source)
         origin.check_results(study)
-        texts = {file.name: read_text(file, 2**28) for file in (origin.results, origin.curves) if file.is_file()}
-        for name, text in {**texts, origin.study.name: read_text(origin.study)}.items():
-            with atomic_write(self.earlier.path / name) as file:
-                file.write(text.encode())
+        self.earlier.curves.unlink(missing_ok=True)
+        for path in (origin.study, origin.results, origin.curves):
+            if path.is_file():
+                with atomic_write(self.earlier.path / path.name) as file:
+                    file.write(read_text(path, 2**28).encode())
 
     def read_study(self) -> Study:
         if not is_file(self.study):

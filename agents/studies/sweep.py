@@ -13,7 +13,7 @@ from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.scoring import SCORERS
 from qrl.agents.studies.selection import select, wanted
 from qrl.agents.studies.study import PlannedRun, Study
-from qrl.agents.studies.table import check_columns, gather, taken_over, write_rows
+from qrl.agents.studies.table import check_columns, check_kept, gather, read_rows, taken_over, write_rows
 from qrl.agents.studies.worker import Job, check_settings
 from qrl.common.errors import FileError, UserError
 from qrl.common.files import atomic_write
@@ -75,6 +75,8 @@ def sweep(
     source: a folder with results of the study, such as a published one, whose finished runs are taken over.
     """
     with folder.lock():
+        folder.check(study)
+        _check_kept(study, folder, source)
         folder.open(study)
         if source is not None:
             folder.take_over(study, source)
@@ -90,6 +92,15 @@ def sweep(
             selected = select(study, gather(folder, study))
             failed += _compute(study, folder, backend, [run for run in phase if wanted(study, run, selected)], plugins)
     return failed
+
+
+def _check_kept(study: Study, folder: StudyFolder, source: Path | None) -> None:
+    """Refuse to replace a table without its runs, as of a published study, or one that has been taken over."""
+    saved = list(taken_over(folder, study).values())
+    if not folder.has_runs and folder.results.is_file():
+        saved += read_rows(folder.results)
+    rows = taken_over(folder, study, None if source is None else StudyFolder(source))
+    check_kept(saved, list(rows.values()), folder, f"compute in another folder, with out=... and --from {folder.path}")
 
 
 def _compute(

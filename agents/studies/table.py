@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from qrl.agents.errors import RunError
 from qrl.agents.evaluation.metrics import Value
 from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.runs.run import Run
@@ -173,6 +174,16 @@ def read_rows(path: Path) -> list[RunRow]:
             key = ".".join(map(str, problem["loc"]))
             raise FileError(f"{path}, line {line}: {clip(key)}: {problem['msg']}") from None
     return rows
+
+
+def check_kept(saved: Sequence[RunRow], rows: Sequence[RunRow], folder: StudyFolder, advice: str) -> None:
+    """Refuse to replace the `saved` rows by others that lack some of their finished runs."""
+    before, after = (
+        {row.run for row in table if row.status == "complete" and row.purpose != "reference"} for table in (saved, rows)
+    )
+    if lost := before - after:
+        count = f"{len(lost)} finished run{'s' * (len(lost) > 1)}, such as {clip(min(lost))},"
+        raise RunError(f"{folder.path}: the results of {count} would be lost; {advice}")
 
 
 def check_columns(study: Study, path: Path) -> None:

@@ -1,28 +1,19 @@
-"""The learner of docs/training/variants, registered only while these tests run."""
+"""The learner of docs/training/variants, which is no part of the package."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
 from qrl.agents.learners.base import Learner
-from qrl.agents.learners.registry import LEARNERS
 from qrl.agents.runs.model import resolve
 from qrl.agents.runs.settings import TrainSettings
 from qrl.agents.runs.trainer import Trainer
-from qrl.common.plugins import load_plugin
 from qrl.envs.collector import collect
 from qrl.testing import check_learner
 
+pytestmark = pytest.mark.usefixtures("training_variants")
 STEPS = 6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _registered() -> Iterator[None]:
-    with LEARNERS.restored(always=True):
-        load_plugin("docs.training_variants")
-        yield
 
 
 def learner(**keys: Any) -> Learner:

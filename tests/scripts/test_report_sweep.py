@@ -46,7 +46,8 @@ def test_runs_that_are_gone_are_named(copy: Path, capsys: pytest.CaptureFixture[
     before = (copy / "results.csv").read_bytes()
     shutil.rmtree(copy / "runs" / "euclidean__5__seed0")
     assert main([str(copy)]) == 2
-    assert "1 runs, such as euclidean__5__seed0, that runs/ lacks" in capsys.readouterr().err
+    lost = "the results of 1 finished run, such as euclidean__5__seed0, would be lost"
+    assert f"{lost}; put them back" in capsys.readouterr().err
     assert (copy / "results.csv").read_bytes() == before
 
 

@@ -192,6 +192,34 @@ def test_finished_runs_of_published_results_are_taken_over(tmp_path: Path) -> No
     assert swept(grown, tmp_path / "second") == []  # without naming them again
 
 
+def test_tables_without_runs_are_not_overwritten(finished: Path, tmp_path: Path) -> None:
+    published = tmp_path / "published"
+    published.mkdir()
+    for name in ("study.yaml", "results.csv"):
+        shutil.copy(finished / name, published)
+    before = (published / "results.csv").read_bytes()
+    with pytest.raises(RunError, match=r"results of 1 finished run, such as .*, would be lost; compute in another"):
+        swept(tiny(), published)
+    with pytest.raises(ConfigError, match="holds another study"):  # nor its plan
+        swept(tiny(seeds=[1]), published)
+    assert (published / "results.csv").read_bytes() == before
+    assert {path.name for path in published.iterdir()} == {"study.yaml", "results.csv", ".lock"}
+    assert swept(tiny(), published, source=published) == []  # named as their own source, they are kept
+    assert timeless_rows(published) == timeless_rows(finished)
+
+
+def test_what_was_taken_over_is_not_lost_to_another_source(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        swept(tiny(seeds=[seed]), tmp_path / str(seed))
+    both = tiny(seeds=[0, 1, 2])
+    assert len(swept(both, tmp_path / "both", source=tmp_path / "0")) == 2
+    shutil.rmtree(tmp_path / "both" / "runs" / "iqe-maxmean__5__seed1")
+    with pytest.raises(RunError, match=r"results of 1 finished run, such as iqe-maxmean__5__seed0, would be lost"):
+        swept(both, tmp_path / "both", source=tmp_path / "1")
+    assert len(swept(both, tmp_path / "both")) == 1  # a deleted run is computed again
+    assert {row.status for row in read_rows(tmp_path / "both" / "results.csv")} == {"complete"}
+
+
 def test_results_of_another_study_are_not_taken_over(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds another study: it has the run iqe-maxmean__5__seed0"):
         swept(tiny(seeds=[1]), tmp_path / "second", source=finished)

@@ -58,6 +58,7 @@ def test_columns_of_unknown_metrics_are_not_lost(tmp_path: Path) -> None:
 PUBLISHED = sorted(str(path.parent.relative_to(DOCS)) for path in DOCS.rglob("study.yaml"))
 
 
+@pytest.mark.usefixtures("training_variants")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_tables_are_read(name: str) -> None:
     folder = StudyFolder(DOCS / name)
