@@ -43,7 +43,7 @@ def training_command(problem: "Problem", description: str | None, argv: Sequence
 
 
 def _parser(problem: "Problem", description: str | None, argv: Sequence[str] | None) -> Parser:
-    from qrl.agents.evaluation.metrics import columns, help_lines
+    from qrl.agents.evaluation.metric import columns, help_lines
     from qrl.scripts._planning import run_folders
 
     parser = new_parser(problem.command, description)

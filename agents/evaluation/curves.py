@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from qrl.agents.evaluation.metrics import METRICS, Metric
+from qrl.agents.evaluation.metric import Metric
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.seeds import SeedGroup
 from qrl.agents.evaluation.style import group_looks
 from qrl.agents.evaluation.trained_agent import TrainedAgent

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from qrl.agents.evaluation.measurements import Measurements, Range, Tasks, distance_ranges
-from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
+from qrl.agents.evaluation.metric import Metric, Value
+from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS
 from qrl.agents.evaluation.notices import axiom_notices, chance_notices, world_notices
 from qrl.agents.evaluation.results import REFERENCES, DistanceRow, Evaluation, ProtocolName, Results
 from qrl.agents.evaluation.statistics import wilson_interval

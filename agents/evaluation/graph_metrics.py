@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from qrl.agents.evaluation.metrics import Metric
+from qrl.agents.evaluation.metric import Metric
 from qrl.agents.evaluation.statistics import rank_correlation
 
 if TYPE_CHECKING:

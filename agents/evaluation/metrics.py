@@ -6,11 +6,12 @@ imports torch, so that --help answers at once.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qrl.agents.evaluation.metric import Metric, Value
 from qrl.agents.evaluation.statistics import linear_correlation, rank_correlation
 from qrl.common.errors import ConfigError
 
@@ -18,40 +19,7 @@ if TYPE_CHECKING:
     from qrl.agents.evaluation.hindsight import Hindsight
     from qrl.agents.evaluation.measurements import Estimates, Measurements, Tasks
 
-Value = float | None
 CAUSES = ("blocked", "loop", "cap", "ended")  # of failure
-
-
-@dataclass(frozen=True)
-class Metric:
-    """`compute` takes the measurements of an evaluation; None where the metric does not exist.
-
-    key: its place in the JSON, dotted. title: its row in tables; without one it is not shown there.
-    column: its name in metrics.csv, TensorBoard during training and the columns of a study, if it has one.
-    headline: shown in the tables of a study. in_training: computed at every evaluation during training.
-    by_distance: shown in the table by exact distance.
-    """
-
-    key: str
-    title: str
-    help: str
-    compute: Callable[[Any], Value]
-    digits: int = 3
-    higher_is_better: bool | None = None
-    column: str | None = None
-    headline: bool = False
-    in_training: bool = False
-    by_distance: bool = False
-
-    @property
-    def needs_distances(self) -> bool:
-        """Whether it does not exist for planners that only score actions."""
-        return self.key.startswith(("distances.", "axioms.", "hindsight."))
-
-    @property
-    def of_held_out(self) -> bool:
-        """Whether it is measured on held-out trajectories, with or without a world."""
-        return self.key.startswith(("validation.", "hindsight."))
 
 
 def _of_tasks(compute: Callable[["Tasks"], Any]) -> Callable[["Tasks"], Value]:
@@ -340,13 +308,3 @@ def _named(key: str, compute: Compute) -> Compute:
             raise ConfigError(f"the metric {key!r} failed: {type(error).__name__}: {error}") from error
 
     return measured
-
-
-def columns(metrics: Sequence[Metric]) -> dict[str, Metric]:
-    """The metrics that a study records, by the names of their columns."""
-    return {metric.column: metric for metric in metrics if metric.column is not None}
-
-
-def help_lines(names: Mapping[str, Metric]) -> str:
-    """A line per metric, for --help."""
-    return "\n".join(f"  {name:<36} {metric.help}" for name, metric in names.items())

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from qrl.agents.evaluation.metrics import METRICS, RESERVED, Value, columns, help_lines
+from qrl.agents.evaluation.metric import Value, columns, help_lines
+from qrl.agents.evaluation.metrics import METRICS, RESERVED
 from qrl.common.json_text import parse_json
 from qrl.common.nesting import nest
 

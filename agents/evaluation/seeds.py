@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from qrl.agents.evaluation.metrics import METRICS, Metric
+from qrl.agents.evaluation.metric import Metric
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.results import Results
 from qrl.agents.evaluation.tables import show_number
 from qrl.agents.evaluation.trained_agent import TrainedAgent

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, Value
+from qrl.agents.evaluation.metric import Metric, Value
+from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS
 from qrl.agents.evaluation.results import Results
 
 TextRow = tuple[str, list[str]]  # a title and a value per column

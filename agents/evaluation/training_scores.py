@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from qrl.agents.evaluation.measurements import Measurements, Tasks
-from qrl.agents.evaluation.metrics import METRICS, columns
+from qrl.agents.evaluation.metric import columns
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.validation import Validation
 from qrl.agents.learners.settings import Learns
 from qrl.agents.planning.planner import Ids, LazyPolicy, RandomPolicy, Steps, TablePolicy, all_steps_to_goal, follow

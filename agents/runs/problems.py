@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
-from qrl.agents.evaluation.metrics import METRICS, Metric, columns
+from qrl.agents.evaluation.metric import Metric, columns
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.learners.settings import LearnerSettings, Learns
 from qrl.agents.runs.settings import MIN_TRAJECTORIES, VALIDATION, GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError

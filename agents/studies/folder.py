@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from qrl.agents.errors import RunError
-from qrl.agents.evaluation.metrics import Value
+from qrl.agents.evaluation.metric import Value
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.config_files import dump_yaml
 from qrl.common.errors import FileError

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from qrl.agents.evaluation.metrics import Metric, columns
+from qrl.agents.evaluation.metric import Metric, columns
 from qrl.agents.runs.problems import PROBLEMS, Problem
 
 

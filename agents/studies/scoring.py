@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
-from qrl.agents.evaluation.metrics import Value, columns
+from qrl.agents.evaluation.metric import Value, columns
 from qrl.agents.evaluation.results import column_values, read_values
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.runs.run import Run

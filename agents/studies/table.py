@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qrl.agents.errors import RunError
-from qrl.agents.evaluation.metrics import Value
+from qrl.agents.evaluation.metric import Value
 from qrl.agents.evaluation.results import REFERENCES
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder

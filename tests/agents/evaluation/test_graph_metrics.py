@@ -1,7 +1,7 @@
 """The table of train-graph's metrics; their values by hand are in test_graph_scores."""
 
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
-from qrl.agents.evaluation.metrics import columns
+from qrl.agents.evaluation.metric import columns
 
 
 def test_every_metric_is_a_column_of_training() -> None:

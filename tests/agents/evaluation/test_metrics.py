@@ -14,7 +14,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from qrl import register_metric
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.evaluation.measurements import Estimates, Measurements, Tasks
-from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS, Metric, columns
+from qrl.agents.evaluation.metric import Metric, columns
+from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS
 from qrl.agents.evaluation.report import write_report
 from qrl.agents.evaluation.results import column_values, keys_help
 from qrl.agents.evaluation.tables import text_table

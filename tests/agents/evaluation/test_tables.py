@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from qrl.agents.evaluation.evaluator import Evaluator
-from qrl.agents.evaluation.metrics import METRICS, Value
+from qrl.agents.evaluation.metric import Value
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.results import REFERENCES, Results
 from qrl.agents.evaluation.tables import align, results_rows, rows_by_distance, text_table
 from tests.agents.worlds import corridor

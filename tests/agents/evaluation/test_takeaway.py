@@ -1,6 +1,7 @@
 """The results of a comparison in a sentence."""
 
-from qrl.agents.evaluation.metrics import METRICS, Value
+from qrl.agents.evaluation.metric import Value
+from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.evaluation.results import Results
 from qrl.agents.evaluation.takeaway import takeaway
 
