@@ -37,7 +37,7 @@ CHANGES = {  # by what follows the model in the names of families: a label for t
     "": ("recipe", "the recipe"),
     "even": ("equal weights", "too short and too long distances weigh the same (`expectile=0.5`)"),
     "linear": ("linear from 1", "Huber loss linear from one step on (`huber_delta=1`)"),
-    "mse": ("squared error", "squared error of D (`loss=mse`)"),
+    "mse": ("mse", "squared error of D (`loss=mse`)"),
     "bold": ("not conservative", "no conservative term (`conservative=0`)"),
     "unbounded": ("no bounds", "no bounds (`bound=none`)"),
     "trajectory": ("trajectory bounds", "bounds from the same trajectory (`bound=trajectory`)"),
@@ -48,6 +48,8 @@ CHANGES = {  # by what follows the model in the names of families: a label for t
         "paper's loss",
         "the paper's loss: squared error of D, no bounds, features, balance or conservative term",
     ),
+    "features": ("paper + features", "the paper's loss with features"),
+    "unbounded-mse": ("mse, no bounds", "squared error of D, no bounds"),
     "width": ("width 512", "width 512"),
     "depth": ("four layers", "four hidden layers"),
     "batch": ("batch 2,048", "batch size 2,048, half the steps"),
@@ -56,6 +58,7 @@ CHANGES = {  # by what follows the model in the names of families: a label for t
     "warmer": ("warm-up 500", "learning rate that rises over the first 500 steps"),
     "averaged": ("averaged weights", "weights averaged over about the last 100 steps"),
 }
+OBJECTIVES = ("", "plain", "features")  # drawn in the model's colour
 NAMED = 0.05  # how far a change moves the success for its line to have a name
 Table = list[list[str]]
 
@@ -118,7 +121,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
         for change, line in lines.items():
             if line:
                 moved = abs(line[-1][1] - lines[""][-1][1])
-                color = styles[model].color if change in ("", "plain") else "0.55" if moved >= NAMED else "0.8"
+                color = styles[model].color if change in OBJECTIVES else "0.55" if moved >= NAMED else "0.8"
                 _draw_line(ax, line, change, color)
                 if color != "0.8":
                     _name(ax, line[-1], CHANGES[change][0], color)
@@ -133,13 +136,14 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     handles = [
         Line2D([], [], color="0.2", lw=2.4, label="the recipe"),
         Line2D([], [], color="0.2", lw=1.6, ls="--", label="the paper's loss"),
+        Line2D([], [], color="0.2", lw=1.6, ls="-.", label="the paper's loss with features"),
         Line2D([], [], color="0.55", lw=1, label=f"one change that moves the success by {NAMED} or more"),
         Line2D([], [], color="0.8", lw=1, label="the other changes"),
     ]
     seeds = len({row["seed"] for row in curves})
     note = f"Means over {seeds} seeds, 300 trajectories." if seeds > 1 else "A single seed, 300 trajectories."
     figure.legend(
-        handles=handles, title=note, loc="outside lower center", ncols=4, fontsize=8, title_fontsize=9, frameon=False
+        handles=handles, title=note, loc="outside lower center", ncols=3, fontsize=8, title_fontsize=9, frameon=False
     )
     figure.suptitle("Success while training: the recipe and what its parts are worth")
     spread_labels(figure)
@@ -157,7 +161,7 @@ def _line(rows: Sequence[Curve]) -> list[tuple[float, float]]:
 
 
 def _draw_line(ax: Axes, line: Sequence[tuple[float, float]], change: str, color: str) -> None:
-    width, dashes = {"": (2.4, "-"), "plain": (1.6, "--")}.get(change, (1, "-"))
+    width, dashes = {"": (2.4, "-"), "plain": (1.6, "--"), "features": (1.6, "-.")}.get(change, (1, "-"))
     ax.plot(*zip(*line, strict=True), color=color, lw=width, ls=dashes, zorder=3 if width > 1 else 2)
 
 
