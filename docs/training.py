@@ -58,7 +58,11 @@ CHANGES = {  # by what follows the model in the names of families: a label for t
     "warmer": ("warm-up 500", "learning rate that rises over the first 500 steps"),
     "averaged": ("averaged weights", "weights averaged over about the last 100 steps"),
 }
-OBJECTIVES = ("", "plain", "features")  # drawn in the model's colour
+OBJECTIVES = {  # drawn in the model's colour: width and style of the line, and its label in the legend
+    "": (2.4, "-", "the recipe"),
+    "plain": (1.6, "--", "the paper's loss"),
+    "features": (1.6, "-.", "the paper's loss with features"),
+}
 NAMED = 0.05  # how far a change moves the success for its line to have a name
 Table = list[list[str]]
 
@@ -119,12 +123,14 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     for ax, (name, model) in zip(axes, MODELS.items(), strict=True):
         lines = {change: _line([row for row in curves if row["family"] == _family(name, change)]) for change in CHANGES}
         for change, line in lines.items():
-            if line:
-                moved = abs(line[-1][1] - lines[""][-1][1])
-                color = styles[model].color if change in OBJECTIVES else "0.55" if moved >= NAMED else "0.8"
-                _draw_line(ax, line, change, color)
-                if color != "0.8":
-                    _name(ax, line[-1], CHANGES[change][0], color)
+            if not line:
+                continue
+            named = change in OBJECTIVES or abs(line[-1][1] - lines[""][-1][1]) >= NAMED
+            color = styles[model].color if change in OBJECTIVES else "0.55" if named else "0.8"
+            width, dashes, _ = OBJECTIVES.get(change, (1, "-", ""))
+            ax.plot(*zip(*line, strict=True), color=color, lw=width, ls=dashes, zorder=3 if width > 1 else 2)
+            if named:
+                _name(ax, line[-1], CHANGES[change][0], color)
         ax.set_title(model, fontsize=10)
         tidy(ax)
     for ax in axes[2:]:
@@ -134,9 +140,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
     axes[0].set_ylim(*FRACTION_LIMITS)
     plain_log_axis(axes[0], "x", [float(row["seconds"]) for row in curves])
     handles = [
-        Line2D([], [], color="0.2", lw=2.4, label="the recipe"),
-        Line2D([], [], color="0.2", lw=1.6, ls="--", label="the paper's loss"),
-        Line2D([], [], color="0.2", lw=1.6, ls="-.", label="the paper's loss with features"),
+        *(Line2D([], [], color="0.2", lw=width, ls=dashes, label=text) for width, dashes, text in OBJECTIVES.values()),
         Line2D([], [], color="0.55", lw=1, label=f"one change that moves the success by {NAMED} or more"),
         Line2D([], [], color="0.8", lw=1, label="the other changes"),
     ]
@@ -160,16 +164,11 @@ def _line(rows: Sequence[Curve]) -> list[tuple[float, float]]:
     return [(seconds, success) for seconds, success in means]
 
 
-def _draw_line(ax: Axes, line: Sequence[tuple[float, float]], change: str, color: str) -> None:
-    width, dashes = {"": (2.4, "-"), "plain": (1.6, "--"), "features": (1.6, "-.")}.get(change, (1, "-"))
-    ax.plot(*zip(*line, strict=True), color=color, lw=width, ls=dashes, zorder=3 if width > 1 else 2)
-
-
-def _name(ax: Axes, end: tuple[float, float], text: str, color: str) -> None:
+def _name(ax: Axes, end: tuple[float, float], name: str, color: str) -> None:
     """A label at the right edge, and a dotted line that leads there."""
     seconds, success = end
     ax.plot([seconds, 1e9], [success, success], color=color, lw=0.7, ls=":")  # cut off by the axes
-    label_end(ax, success, text, color, fontsize=7)
+    label_end(ax, success, name, color, fontsize=7)
 
 
 def stuck(run: Run) -> tuple[GroundTruth, NDArray[np.float64], float]:

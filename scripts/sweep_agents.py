@@ -76,15 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from qrl.agents.studies.backends import BACKENDS
     from qrl.agents.studies.folder import StudyFolder
     from qrl.agents.studies.selection import expected
-    from qrl.agents.studies.sweep import check_models, sweep
+    from qrl.agents.studies.sweep import check_models, check_sweep, sweep
     from qrl.agents.studies.table import gather
 
     check_models(study)
     folder = StudyFolder(study.settings.out or Path("runs") / study.name)
-    folder.check(study)
     source = None if args.source is None else StudyFolder(args.source)
-    if source is not None:
-        source.check_results(study)
+    check_sweep(study, folder, source)
     rows = gather(folder, study, source)
     if args.dry_run:
         _dry_run(study, folder, rows, args.jobs)
@@ -95,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with BACKENDS[args.backend](args.jobs, args.ray_address) as backend:
             size = f"{len(expected(study, rows))} runs in {folder.path}, jobs {backend.jobs}, threads {backend.threads}"
             print(f"{study.name}: {size}", flush=True)
-            failed = sweep(study, folder, backend, tuple(args.plugin), args.source)
+            failed = sweep(study, folder, backend, tuple(args.plugin), source)
     except KeyboardInterrupt:
         print(f"stopped; the same command resumes {folder.path}", file=sys.stderr)
         return 130

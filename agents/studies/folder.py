@@ -28,7 +28,7 @@ class StudyFolder:
     def check(self, study: Study) -> None:
         """Refuse a folder that holds anything but results of the same study."""
         if self.study.is_file():
-            if self.has_runs or self.results.is_file():  # else nothing has been computed, and the plan may change
+            if self.has_runs:  # otherwise nothing has been computed yet, and the plan may still change
                 study.check_grown_from(self.read_study(), str(self.path))
             if self.earlier.study.is_file():
                 study.check_grown_from(self.earlier.read_study(), str(self.earlier.path))
@@ -36,8 +36,7 @@ class StudyFolder:
             raise RunError(f"{self.path} exists and holds no study; name another folder with out=...")
 
     def open(self, study: Study) -> None:
-        """Create the folder for `study`, or continue one that holds results of the same study."""
-        self.check(study)
+        """Create the folder for `study`, or continue one that holds results of the same study: see `check`."""
         with atomic_write(self.study) as file:
             file.write(dump_yaml(study.resolved).encode())
 
@@ -49,20 +48,19 @@ class StudyFolder:
         return StudyFolder(self.path / "earlier")
 
     def check_results(self, study: Study) -> None:
-        """Refuse a folder that holds no results, or those of another study."""
-        study.check_grown_from(self.read_study(), str(self.path))
-        if not self.results.is_file():
-            raise RunError(f"{self.path} holds no results: it has no {self.results.name}")
+        """Refuse a folder to take results over from that holds none, or those of another study."""
+        for path in (self.study, self.results):
+            if not path.is_file():
+                raise RunError(f"--from {self.path} holds no results of a study: it has no {path.name}")
+        study.check_grown_from(self.read_study(), f"--from {self.path}", "--from ")
 
-    def take_over(self, study: Study, source: Path) -> None:
-        """Copy the tables of `source`, a folder of results of the same study."""
-        origin = StudyFolder(source)
-        origin.check_results(study)
-        self.earlier.curves.unlink(missing_ok=True)
-        for path in (origin.study, origin.results, origin.curves):
-            if path.is_file():
-                with atomic_write(self.earlier.path / path.name) as file:
-                    file.write(read_text(path, 2**28).encode())
+    def take_over(self, source: "StudyFolder") -> None:
+        """Copy the tables of `source`, which `check_results` accepts."""
+        paths = [path for path in (source.curves, source.results, source.study) if path.is_file()]
+        texts = {path.name: read_text(path, 2**28) for path in paths}  # all of them, before any is replaced
+        for name, text in texts.items():
+            with atomic_write(self.earlier.path / name) as file:
+                file.write(text.encode())
 
     def read_study(self) -> Study:
         if not is_file(self.study):
@@ -94,7 +92,8 @@ class StudyFolder:
 
     @property
     def has_runs(self) -> bool:
-        return (self.path / "runs").is_dir()
+        runs = self.path / "runs"
+        return runs.is_dir() and any(runs.iterdir())
 
     def run(self, run: PlannedRun) -> Path:
         return self.path / "runs" / run.name

@@ -147,20 +147,24 @@ class Study:
                 raise ConfigError(f"study {self.name}, {key}: {decided} is set by the grid of the study; leave it out")
         return nested
 
-    def check_grown_from(self, saved: "Study", folder: str) -> None:
-        """Refuse to continue with the results of `saved`, unless this study plans all its runs."""
+    def check_grown_from(self, saved: "Study", folder: str, option: str = "out=") -> None:
+        """Refuse to continue with the results of `saved`, unless this study plans all its runs.
+
+        folder: where they are, which `option` names.
+        """
         planned = {run.name: run.settings.model_dump() for run in self.runs}
         for run in saved.runs:
             if run.name not in planned:
                 raise ConfigError(
                     f"{folder} holds another study: it has the run {clip(run.name)}, which this one does not plan; "
-                    "name another folder with out=..., or give the same keys again"
+                    f"name another folder with {option}..., or give the same keys again"
                 )
             values = run.settings.model_dump()
             changed = differences(values, planned[run.name])
             if changed:
                 raise ConfigError(
-                    f"{folder} holds another study: in {run.name}, {listed(changed)}; use another out=..."
+                    f"{folder} holds another study: in {run.name}, {listed(changed)}; name another folder with "
+                    f"{option}..."
                 )
 
 

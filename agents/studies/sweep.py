@@ -2,7 +2,6 @@
 
 import json
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from pathlib import Path
 
 from tqdm import tqdm
 
@@ -67,20 +66,38 @@ def _finished(folder: StudyFolder, study: Study, run: PlannedRun) -> bool:
     return True
 
 
+def check_sweep(study: Study, folder: StudyFolder, source: StudyFolder | None = None) -> None:
+    """Refuse, before anything is written, what would mix studies or lose results that have no run of their own."""
+    folder.check(study)
+    if source is not None:
+        source.check_results(study)
+        check_columns(study, source.results)
+    check_columns(study, folder.results)
+    saved = list(taken_over(folder, study).values())
+    if not folder.has_runs and folder.results.is_file():  # a table without its runs, as of a published study
+        saved += read_rows(folder.results)
+    advice = f"compute in another folder, with out=... and --from {folder.path}"
+    if source is not None:
+        advice = f"--from {source.path} lacks them: leave it out, or compute in another folder with out=..."
+    check_kept(saved, list(taken_over(folder, study, source).values()), folder, advice)
+
+
 def sweep(
-    study: Study, folder: StudyFolder, backend: Backend, plugins: tuple[str, ...] = (), source: Path | None = None
+    study: Study,
+    folder: StudyFolder,
+    backend: Backend,
+    plugins: tuple[str, ...] = (),
+    source: StudyFolder | None = None,
 ) -> int:
     """Compute what is missing; returns the number of runs that failed twice.
 
-    source: a folder with results of the study, such as a published one, whose finished runs are taken over.
+    source: results of the study, such as published ones, whose finished runs are taken over.
     """
     with folder.lock():
-        folder.check(study)
-        _check_kept(study, folder, source)
+        check_sweep(study, folder, source)
         folder.open(study)
         if source is not None:
-            folder.take_over(study, source)
-        check_columns(study, folder.results)
+            folder.take_over(source)
         make_data(study, folder)
         earlier = taken_over(folder, study)
         missing = [run for run in study.runs if run.name not in earlier and not _finished(folder, study, run)]
@@ -92,15 +109,6 @@ def sweep(
             selected = select(study, gather(folder, study))
             failed += _compute(study, folder, backend, [run for run in phase if wanted(study, run, selected)], plugins)
     return failed
-
-
-def _check_kept(study: Study, folder: StudyFolder, source: Path | None) -> None:
-    """Refuse to replace a table without its runs, as of a published study, or one that has been taken over."""
-    saved = list(taken_over(folder, study).values())
-    if not folder.has_runs and folder.results.is_file():
-        saved += read_rows(folder.results)
-    rows = taken_over(folder, study, None if source is None else StudyFolder(source))
-    check_kept(saved, list(rows.values()), folder, f"compute in another folder, with out=... and --from {folder.path}")
 
 
 def _compute(

@@ -68,7 +68,8 @@ def taken_over(folder: StudyFolder, study: Study, source: StudyFolder | None = N
     """The rows of finished runs from earlier results, by name; a run with a folder of its own is not among them."""
     path = (source or folder.earlier).results
     planned = {run.name for run in study.runs if not folder.run(run).exists()} if path.is_file() else set()
-    return {row.run: row for row in (read_rows(path) if planned else []) if row.run in planned and row.steps}
+    rows = read_rows(path) if planned else []
+    return {row.run: row for row in rows if row.run in planned and row.status == "complete"}
 
 
 def _computed(study: Study, rows: list[RunRow]) -> list[RunRow]:

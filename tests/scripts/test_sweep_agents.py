@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,6 +119,25 @@ def test_a_dry_run_counts_what_would_be_taken_over(
     assert "4 of 4 complete" in out
     assert "to do" not in out
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("dry_run", [["--dry-run"], []])
+def test_what_would_be_lost_or_mixed_is_refused_at_once(
+    undisturbed: Path, study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], dry_run: list[str]
+) -> None:
+    published = tmp_path / "published"
+    published.mkdir()
+    for name in ("study.yaml", "results.csv"):
+        shutil.copy(undisturbed / name, published)
+    before = sorted(tmp_path.rglob("*"))
+    for words, message in (
+        ([study, f"out={published}"], f"results of {RUNS} finished runs"),
+        ([study, "out=new", "--from", "nowhere"], "--from nowhere holds no results of a study: it has no study.yaml"),
+        ([study, "out=new", "--from", str(published), "seeds=[5]"], "name another folder with --from"),
+    ):
+        assert main([*words, *dry_run]) == 2
+        assert message in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_dry_run_can_be_interrupted(study: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ class InlineBackend(Backend):
 def swept(plan: Study, path: Path, source: Path | None = None) -> list[Job]:
     """Sweep a study in this process; returns the jobs that it attempted."""
     with InlineBackend() as backend:
-        sweep(plan, StudyFolder(path), backend, source=source)
+        sweep(plan, StudyFolder(path), backend, source=None if source is None else StudyFolder(source))
     return backend.attempted
 
 

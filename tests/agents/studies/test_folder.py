@@ -16,7 +16,7 @@ def test_a_folder_does_not_depend_on_the_config_of_its_study(tmp_path: Path) -> 
     plan = study(config=str(config), settings={})
     folder = StudyFolder(tmp_path / "results")
     folder.open(plan)
-    (tmp_path / "results" / "runs").mkdir()
+    folder.run(plan.runs[0]).mkdir(parents=True)
     config.write_text("learner: {lr: 0.25}\n")
     assert folder.read_study().runs == plan.runs
     with pytest.raises(ConfigError, match=r"learner\.lr was 0\.5, now 0\.25"):
@@ -38,19 +38,23 @@ def test_a_config_may_set_what_the_grid_overrides(tmp_path: Path) -> None:
 def test_a_folder_continues_only_the_same_study(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "results")
     folder.open(study(seeds=[5]))
-    folder.open(study())  # nothing has been computed: the plan may change
-    assert folder.read_study().runs == study().runs
     (folder.path / "runs").mkdir()
-    folder.open(study(seeds=[0, 1, 2], axis={"collector.trajectories": [10, 20, 30]}))  # it may grow
-    with pytest.raises(ConfigError, match="__30__seed7, which this one does not plan"):
-        folder.open(study())
+    folder.check(study())  # nothing has been computed: the plan may change
+    folder.open(study())
+    assert folder.read_study().runs == study().runs
+    folder.run(study().runs[0]).mkdir()
+    grown = study(seeds=[0, 1, 2], axis={"collector.trajectories": [10, 20, 30]})
+    folder.check(grown)
+    folder.open(grown)
+    with pytest.raises(ConfigError, match="__30__seed7, which this one does not plan; name another folder with out="):
+        folder.check(study())
     bigger = {"seeds": [0, 1, 2], "axis": {"collector.trajectories": [10, 20, 30]}}
     with pytest.raises(ConfigError, match=r"model.width was 32, now 64"):
-        folder.open(study(**bigger, settings={"model.width": 64}))
+        folder.check(study(**bigger, settings={"model.width": 64}))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()
     with pytest.raises(RunError, match="holds no study"):
-        StudyFolder(tmp_path / "other").open(study())
+        StudyFolder(tmp_path / "other").check(study())
     with pytest.raises(RunError, match=r"no study\.yaml"):
         StudyFolder(tmp_path / "other").read_study()
     with folder.lock(), pytest.raises(RunError, match="in use by another process"), folder.lock():

@@ -197,13 +197,14 @@ def test_tables_without_runs_are_not_overwritten(finished: Path, tmp_path: Path)
     published.mkdir()
     for name in ("study.yaml", "results.csv"):
         shutil.copy(finished / name, published)
+    (published / "runs").mkdir()
     before = (published / "results.csv").read_bytes()
-    with pytest.raises(RunError, match=r"results of 1 finished run, such as .*, would be lost; compute in another"):
-        swept(tiny(), published)
-    with pytest.raises(ConfigError, match="holds another study"):  # nor its plan
-        swept(tiny(seeds=[1]), published)
+    lost = r"results of 1 finished run, such as .*, would be lost; compute in another folder, with out="
+    other_settings = TINY["settings"] | {"learner.lr": 0.125}
+    for plan in (tiny(), tiny(seeds=[1]), tiny(settings=other_settings)):
+        with pytest.raises(RunError, match=lost):
+            swept(plan, published)
     assert (published / "results.csv").read_bytes() == before
-    assert {path.name for path in published.iterdir()} == {"study.yaml", "results.csv", ".lock"}
     assert swept(tiny(), published, source=published) == []  # named as their own source, they are kept
     assert timeless_rows(published) == timeless_rows(finished)
 
@@ -214,16 +215,44 @@ def test_what_was_taken_over_is_not_lost_to_another_source(tmp_path: Path) -> No
     both = tiny(seeds=[0, 1, 2])
     assert len(swept(both, tmp_path / "both", source=tmp_path / "0")) == 2
     shutil.rmtree(tmp_path / "both" / "runs" / "iqe-maxmean__5__seed1")
-    with pytest.raises(RunError, match=r"results of 1 finished run, such as iqe-maxmean__5__seed0, would be lost"):
+    lost = r"results of 1 finished run, such as iqe-maxmean__5__seed0, would be lost; --from .* lacks them"
+    with pytest.raises(RunError, match=lost):
         swept(both, tmp_path / "both", source=tmp_path / "1")
     assert len(swept(both, tmp_path / "both")) == 1  # a deleted run is computed again
     assert {row.status for row in read_rows(tmp_path / "both" / "results.csv")} == {"complete"}
 
 
 def test_results_of_another_study_are_not_taken_over(finished: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds another study: it has the run iqe-maxmean__5__seed0"):
+    with pytest.raises(ConfigError, match=r"holds another study: it has the run iqe-maxmean__5__seed0.*--from"):
         swept(tiny(seeds=[1]), tmp_path / "second", source=finished)
     (tmp_path / "published").mkdir()
     shutil.copy(finished / "study.yaml", tmp_path / "published")
-    with pytest.raises(RunError, match=r"published holds no results: it has no results\.csv"):
+    with pytest.raises(RunError, match=r"--from .*published holds no results of a study: it has no results\.csv"):
         swept(tiny(), tmp_path / "second", source=tmp_path / "published")
+    assert {path.name for path in (tmp_path / "second").iterdir()} == {".lock"}
+
+
+def test_a_source_with_a_plugins_metric_needs_the_plugin(copy: Path, tmp_path: Path) -> None:
+    table = copy / "results.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(f"{line},{'luck' if number == 0 else 1}" for number, line in enumerate(lines)))
+    with pytest.raises(FileError, match=r"column luck, which is not a registered metric"):
+        swept(tiny(), tmp_path / "second", source=copy)
+
+
+def test_curves_survive_a_source_without_them(tmp_path: Path) -> None:
+    plan = tiny(settings=TINY["settings"] | {"evaluate_every": 4})
+    swept(plan, tmp_path / "first")
+    swept(plan, tmp_path / "second", source=tmp_path / "first")
+    curves = (tmp_path / "second" / "curves.csv").read_bytes()
+    assert curves == (tmp_path / "first" / "curves.csv").read_bytes()
+    assert curves.count(b"\n") > 1
+    swept(plan, tmp_path / "second", source=tmp_path / "second" / "earlier")  # its own copy as the source
+    (tmp_path / "first" / "curves.csv").unlink()
+    swept(plan, tmp_path / "second", source=tmp_path / "first")
+    assert (tmp_path / "second" / "curves.csv").read_bytes() == curves
+
+
+def test_a_sweep_without_results_leaves_the_plan_open(tmp_path: Path) -> None:
+    assert sweep(tiny(), StudyFolder(tmp_path), FailingBackend()) == 1
+    assert len(swept(tiny(seeds=[1]), tmp_path)) == 1
