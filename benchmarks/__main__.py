@@ -50,7 +50,7 @@ def main() -> None:
         sections.append(part())
         print(f"\n{sections[-1]}", flush=True)
     with atomic_write(DOCS / "performance.md") as file:
-        file.write("\n\n".join([*sections, ""]).encode())
+        file.write(("\n\n".join(sections) + "\n").encode())
 
 
 if __name__ == "__main__":
