@@ -37,7 +37,7 @@ CHANGES = {  # by what follows the model in the names of families: a label for t
     "": ("recipe", "the recipe"),
     "even": ("equal weights", "too short and too long distances weigh the same (`expectile=0.5`)"),
     "linear": ("linear from 1", "Huber loss linear from one step on (`huber_delta=1`)"),
-    "mse": ("mse", "squared error of D (`loss=mse`)"),
+    "mse": ("mse", "squared error of D, which turns the conservative term off (`loss=mse`)"),
     "bold": ("not conservative", "no conservative term (`conservative=0`)"),
     "unbounded": ("no bounds", "no bounds (`bound=none`)"),
     "trajectory": ("trajectory bounds", "bounds from the same trajectory (`bound=trajectory`)"),
