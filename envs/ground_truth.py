@@ -150,8 +150,7 @@ class GroundTruth:
         else:
             values = values_of(table[following, goals[:, None, None]], world.discount)
             remaining = steps_of((world.probabilities[states] * values).sum(-1), world.discount)
-        optimal: NDArray[np.bool_] = remaining <= remaining.min(1, keepdims=True) + np.float32(_TIE)
-        return optimal
+        return best_actions(remaining)
 
     def reaching(self, actions: Ids, goal: int) -> NDArray[np.bool_]:
         """(states,): from which states a policy, an action for every state, can reach the goal."""
@@ -257,6 +256,12 @@ class GroundTruth:
         starts = np.repeat(self.world.starts, [len(part) for part in goals])
         targets = np.concatenate(goals)
         return starts[starts != targets], targets[starts != targets]
+
+
+def best_actions(remaining: Distances) -> NDArray[np.bool_]:
+    """(..., actions): mask of those after which the fewest steps remain, up to rounding in a stochastic world."""
+    best: NDArray[np.bool_] = remaining <= remaining.min(-1, keepdims=True) + np.float32(_TIE)
+    return best
 
 
 def _index(states: Ids, state: int) -> int:

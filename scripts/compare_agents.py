@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     # Imported only now, so that --help answers without torch.
     from qrl.agents.evaluation.evaluator import Evaluator
+    from qrl.agents.evaluation.notices import chance_notices
     from qrl.agents.evaluation.report import write_report
     from qrl.agents.evaluation.single_task import check_play, task_states
     from qrl.agents.evaluation.tables import text_table
@@ -55,8 +56,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for trained, subject in zip(agents, subjects, strict=True)
     ]
     references = [evaluator.score(reference) for reference in evaluator.references()]
-    results = [*(evaluation.results for evaluation in evaluations), *references]
+    results = [evaluation.results for evaluation in evaluations]
     notices = list(dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices))
+    random = next((result.success_rate for result in references if result.name == "random"), None)
+    for result in results:
+        notices += chance_notices(result.name, result.success_rate, random)
+    results += references
     if len({trained.held_out and trained.held_out.num_episodes for trained in agents}) > 1:
         notices.append("the runs hold out different trajectories: metrics of these do not compare")
     for notice in notices:

@@ -78,6 +78,7 @@ class Evaluator:
         self.truth = None if dataset.world is None else ground_truth(dataset.world)
         self.observations = _states(dataset, seed)
         self._memory = Memory(dataset) if memory is None else Memory(memory, as_rows(self.observations))
+        self._elsewhere = memory is not None
         self._unknown = dataset.noisy or self._memory.empty  # the empirical graph knows no state that it meets
         self.tabulated = len(self.observations) <= MAX_TABLE
         self.protocol = self._choose(protocol)
@@ -110,6 +111,11 @@ class Evaluator:
         if protocol == "exhaustive" and not self.tabulated:
             raise ConfigError(f"the exhaustive protocol needs at most {MAX_TABLE:,} states: use the paper's")
         return protocol or ("exhaustive" if self.tabulated else "paper")
+
+    @property
+    def experience(self) -> Dataset | None:
+        """The data, if it tells which states of this world were seen in training."""
+        return None if self.dataset.noisy or self._elsewhere else self.dataset
 
     @property
     def notices(self) -> list[str]:
@@ -199,6 +205,7 @@ class Evaluator:
             validation=subject.validation,
             seed=derived_seed(self.seed, "axioms"),
             max_steps=self.max_steps,
+            elsewhere=self._elsewhere,
         )
         ranges = self._ranges(tasks)
         estimates = measurements.reachable

@@ -15,7 +15,7 @@ from qrl.agents.planning.agent import Agent
 from qrl.agents.planning.planner import MAX_STEPS, Outcome, Steps, WalkingPolicy, follow
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.dataset import Dataset
-from qrl.envs.ground_truth import GroundTruth
+from qrl.envs.ground_truth import GroundTruth, best_actions
 
 Mask = NDArray[np.bool_]
 Range = tuple[int, int]  # of exact distances, both ends included; (0, 4) ends just below 5 where they are no integers
@@ -87,6 +87,7 @@ class Measurements:
     tasks: outcomes of the tasks, if any were planned. policy: what acts for all pairs, if it can.
     steps: (states, goals, actions), the planner's estimates, if it has any. agent: for the axioms.
     validation: on held-out trajectories, if there are any.
+    elsewhere: the planner has learned in another world: the dataset does not tell what it has seen.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Measurements:
         validation: Validation | None = None,
         seed: int = 0,
         max_steps: int = MAX_STEPS,
+        elsewhere: bool = False,
     ) -> None:
         self.tasks: Tasks | None = tasks
         self.dataset = dataset
@@ -111,6 +113,7 @@ class Measurements:
         self.validation: Validation | None = validation
         self.seed = seed
         self.max_steps = max_steps
+        self._seen_is_known = not (dataset.noisy or elsewhere)
 
     @property
     def unreachable_tasks(self) -> int | None:
@@ -139,7 +142,7 @@ class Measurements:
         return self._pairs(seen=False)
 
     def _pairs(self, seen: bool) -> Tasks | None:
-        if self.truth is None or self.all_pairs is None or self.dataset.noisy:
+        if self.truth is None or self.all_pairs is None or not self._seen_is_known:
             return None
         connected = np.any(seen_goals(self.dataset), axis=-1)  # by one trajectory, whatever its first action
         return self.all_pairs.select(connected[reachable_pairs(self.truth)] == seen)
@@ -149,9 +152,14 @@ class Measurements:
         """(pairs,): from every state to every other reachable one, the probability of taking an optimal action."""
         if self.truth is None or self.policy is None:
             return None
-        exact = oracle_steps(self.truth)
-        optimal = self.policy.expected(exact == exact.min(-1, keepdims=True))
+        optimal = self.policy.expected(best_actions(self._exact))
         return optimal[reachable_pairs(self.truth)]
+
+    @cached_property
+    def _exact(self) -> Steps:
+        """(states, goals, actions): exact steps to the goal after each action."""
+        assert self.truth is not None
+        return oracle_steps(self.truth)
 
     @cached_property
     def reachable(self) -> Estimates | None:
@@ -166,7 +174,7 @@ class Measurements:
         return self._in_data(seen=False)
 
     def _in_data(self, seen: bool) -> Estimates | None:
-        if self.dataset.noisy:  # nobody knows which states it has seen
+        if not self._seen_is_known:
             return None
         return self._estimates(lambda exact: reachable_goals(exact) & (seen_goals(self.dataset) == seen))
 
@@ -177,8 +185,7 @@ class Measurements:
     def _estimates(self, choose: Callable[[Steps], Mask]) -> Estimates | None:
         if self.truth is None or self.steps is None:
             return None
-        exact = oracle_steps(self.truth)
-        chosen = choose(exact)
+        exact, chosen = self._exact, choose(self._exact)
         return Estimates(self.steps[chosen], exact[chosen], float(exact[reachable_goals(exact)].max()))
 
     @cached_property

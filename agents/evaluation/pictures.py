@@ -48,7 +48,7 @@ def evaluation_pictures(
             paths.append(distance_map)
             distance_maps(subject, truth, goal_state(evaluator, goal), distance_map)
         paths.append(estimates)
-        estimates_picture(subject, truth, evaluator.dataset, estimates)
+        estimates_picture(subject, truth, evaluator.experience, estimates)
     if evaluation.results.success_by_distance:
         paths.append(success)
         success_picture([evaluation.results, *evaluation.references], success)

@@ -24,12 +24,12 @@ from qrl.envs.ground_truth import GroundTruth
 Limits = tuple[float, float]
 
 
-def estimates_picture(subject: Subject, truth: GroundTruth, dataset: Dataset, path: str | Path) -> None:
-    """Estimated against exact steps to the goal, for pairs seen and unseen in the data."""
+def estimates_picture(subject: Subject, truth: GroundTruth, experience: Dataset | None, path: str | Path) -> None:
+    """Estimated against exact steps to the goal, for pairs seen and unseen in the data; without it, all are unseen."""
     assert subject.steps is not None
     exact = oracle_steps(truth)
     reachable = reachable_goals(exact)
-    seen = np.zeros_like(reachable) if dataset.noisy else seen_goals(dataset)
+    seen = np.zeros_like(reachable) if experience is None else seen_goals(experience)
     longest = float(exact[reachable].max())
     limits = -1.0, math.ceil(1.15 * longest)
     figure = Figure(figsize=(11, 5.6), layout="constrained")

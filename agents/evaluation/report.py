@@ -128,7 +128,7 @@ def _planning(
         if truth.world.cells is not None:
             distance_maps(subject, truth, goal_state, folder / "map.png")
             pictures.append(_picture(folder / "map.png", _MAP))
-        estimates_picture(subject, truth, evaluator.dataset, folder / "estimates.png")
+        estimates_picture(subject, truth, evaluator.experience, folder / "estimates.png")
         pictures.append(_picture(folder / "estimates.png", _ESTIMATES))
     values: Values = {
         "pictures": pictures,

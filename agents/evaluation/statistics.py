@@ -20,10 +20,11 @@ def rank_correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     """Spearman's rank correlation with mean ranks for ties; NaN for NaN and for a constant side."""
     if np.isnan(a).any() or np.isnan(b).any():
         return math.nan
-    return linear_correlation(_ranks(a), _ranks(b))
+    return linear_correlation(mean_ranks(a), mean_ranks(b))
 
 
-def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
+def mean_ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """From 1 for the smallest; equal values share the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: NDArray[np.float64] = counts.cumsum() - (counts - 1) / 2
     return ranks[inverse]

@@ -51,7 +51,8 @@ class GoalSampler(Sampler):
         self.actions = np.full(len(self.states), -1)
         self.actions[self.sources] = dataset.actions
         # Where no state repeats, all transitions are distinct, and random goals alone would be left of balanced ones.
-        self.balanced = settings.balanced if len(dataset.observations) < len(dataset.states) else 0
+        repeated = settings.balanced > 0 and len(self.visited) < len(self.states)
+        self.balanced = settings.balanced if repeated else 0
         self._balanced_rng = self.generator("balanced") if self.balanced > 0 else None
         self._component = EmpiricalGraph(dataset).components if settings.connected else None
 

@@ -99,7 +99,7 @@ def register_learner(name: str, settings: type[LearnerSettings] | None = None) -
                 f"learner {name}: {label} is not a subclass of Learner; write class {label}(Learner), with Learner "
                 "from qrl.agents.learners.base"
             )
-        checked = registered_settings("learner", name, cls.__name__, settings, LearnerSettings)
+        checked = registered_settings(LEARNERS, name, cls.__name__, settings, LearnerSettings)
         LEARNERS.add(name, LearnerRegistration(name, cls, checked, LEARNERS.origin(cls)))
         return cls
 

@@ -181,7 +181,19 @@ class MadSettings(LearnerSettings):
     max_distance: float = Field(100, gt=0, description="distance up to which random pairs are pushed apart")
 
 
-class ContrastiveSettings(LearnerSettings):
+class FutureSettings(LearnerSettings):
+    """Of learners whose goals are later pairs of the same trajectory, by their definition."""
+
+    goals: Goals = GoalSettings(current=0, future=1, random=0)
+
+    @model_validator(mode="after")
+    def _goals_of_the_trajectory(self) -> Self:
+        if wrong := [key for key in ("random", "balanced") if getattr(self.goals, key) > 0]:
+            raise ValueError(f"goals.{wrong[0]}: must be 0: {self.name} learns from goals of the same trajectory alone")
+        return self
+
+
+class ContrastiveSettings(FutureSettings):
     """Of learners that compare all pairs of a batch."""
 
     batch_size: BatchSize = 256
@@ -207,11 +219,10 @@ class IqlSettings(LearnerSettings):
     goals: Goals = GoalSettings(current=0.2, future=0.5, random=0.3, offset="geometric")
 
 
-class GcbcSettings(LearnerSettings):
+class GcbcSettings(FutureSettings):
     LEARNS = "scores"
 
     name: Name = "gcbc"
-    goals: Goals = GoalSettings(current=0, future=1, random=0)
 
 
 class RegressionSettings(LearnerSettings):

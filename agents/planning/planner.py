@@ -15,6 +15,7 @@ from tqdm import tqdm
 from qrl.agents.planning.chains import sample_chain, solve_chain
 from qrl.common.seeds import derived_seed
 from qrl.envs.ground_truth import GroundTruth
+from qrl.errors import ContractError
 from qrl.q_models.base import QModel
 
 MAX_STEPS = 300  # the paper's cap for planning
@@ -39,6 +40,8 @@ def all_steps_to_goal(model: QModel, observations: Tensor, goals: Ids | None = N
         part = slice(min(first, count - chunk), min(first, count - chunk) + chunk)
         steps[part] = model.steps_to_goal(rows[part, None], targets[None]).cpu()
     model.train(was_training)
+    if np.isnan(steps).any():
+        raise ContractError(f"{type(model).__name__} returned NaN; check its weights and the observations")
     return steps
 
 
@@ -116,8 +119,8 @@ class GreedyPolicy(ABC):
         if not (self.deterministic and truth.world.deterministic):
             rng = np.random.default_rng(derived_seed(self.seed, "chance"))
             return Outcome.of_chance(*sample_chain(truth, self.choose, starts, goals, max_steps, rng))
-        last, steps, blocked = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
-        cause = np.where(last == goals, "", np.where(blocked, "blocked", "cap")).astype("<U7")
+        last, steps, stuck = _walk(self.choose, truth, starts, goals, max_steps, give_up=True)
+        cause = np.where(last == goals, "", np.where(stuck == "", "cap", stuck)).astype("<U7")
         # A walk that still moves at the cap is in a loop if and only if its last state had been visited before.
         moving = np.flatnonzero(cause == "cap")
         state, end, moving_goals = starts[moving], last[moving], goals[moving]
@@ -209,25 +212,33 @@ def follow(policy: WalkingPolicy, truth: GroundTruth, starts: Ids, goals: Ids, m
 
 def _walk(
     choose: Callable[[Ids, Ids], Ids], truth: GroundTruth, starts: Ids, goals: Ids, max_steps: int, give_up: bool
-) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """The last state of each task, the steps taken, and which tasks were abandoned because a move changed nothing."""
-    state = starts.copy()
+) -> tuple[Ids, Ids, NDArray[np.str_]]:
+    """The last state of each task, the steps taken, and why it was given up: "blocked", "loop" or "" if it was not.
+
+    give_up: the same state always has the same action, so that a move that changes nothing, or a return to a marked
+    state, repeats forever. The mark is moved at every power of two steps, as in Brent's search for cycles.
+    """
+    state, mark = starts.copy(), starts.copy()
     steps = np.full(len(starts), max_steps)
-    blocked = np.zeros(len(starts), bool)
+    stuck = np.full(len(starts), "", "<U7")
     active = np.arange(len(starts))
     for step in range(max_steps):
         current, target = state[active], goals[active]
+        if step & (step - 1) == 0:
+            mark[active] = current
         following = truth.transitions[current, choose(current, target)]
         state[active] = following
         done = following == target
         steps[active[done]] = step + 1
         if give_up:
-            blocked[active] = following == current
-            done |= following == current
+            blocked, loop = following == current, following == mark[active]
+            stuck[active[loop & ~done]] = "loop"
+            stuck[active[blocked & ~done]] = "blocked"
+            done |= blocked | loop
         active = active[~done]
         if not len(active):
             break
-    return state, steps, blocked
+    return state, steps, stuck
 
 
 def as_rows(observations: ArrayLike) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ Everything else about a run is the same for both. Nothing here imports torch at 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,11 +17,13 @@ from qrl.agents.evaluation.metrics import METRICS
 from qrl.agents.learners.settings import LearnerSettings, Learns
 from qrl.agents.runs.settings import MIN_TRAJECTORIES, VALIDATION, GraphTrainSettings, RunSettings, TrainSettings
 from qrl.common.errors import ConfigError
+from qrl.common.files import is_file
 from qrl.common.settings import Settings
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from qrl.envs.graphs.collector import GraphSettings, collect_graph
 from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.layout import builtin_layouts, load_layout
 from qrl.envs.npz import Data
 from qrl.envs.split import split
 from qrl.envs.world import World
@@ -58,6 +61,10 @@ class Problem(ABC):
     def resolve(self, settings: Any, dataset: Any) -> Any:
         """The settings with what follows from the data."""
         return settings.with_data(self.made_from(dataset) or settings.data)
+
+    @abstractmethod
+    def check_source(self, settings: Any, dataset: Path) -> None:
+        """Refuse a data file that was made from another file, which has changed since."""
 
     def split(self, settings: Any, dataset: Any) -> tuple[Any, Any]:
         """The data to learn from, and what is held out of it, if anything is."""
@@ -116,6 +123,16 @@ class OfflineRL(Problem):
         if header.world is not None:
             more["world"] = {"name": header.world.name, **header.world.params}
         return _settings(CollectorSettings, header.collector | more)
+
+    def check_source(self, settings: TrainSettings, dataset: Path) -> None:
+        layout = settings.collector.layout
+        if settings.collector.world is not None or layout in builtin_layouts() or not is_file(Path(layout)):
+            return
+        if Dataset.load(dataset).header.layout != load_layout(layout).text:
+            raise ConfigError(
+                f"collector.layout: {layout} has changed since {dataset} was collected in it; put it back, or name "
+                "another folder with out=..."
+            )
 
     def resolve(self, settings: TrainSettings, dataset: Dataset) -> TrainSettings:
         """Trajectories of an unknown world are held out unless the settings say otherwise: nothing else validates."""
@@ -199,6 +216,9 @@ class GraphRegression(Problem):
 
     def made_from(self, dataset: GraphDataset) -> GraphSettings | None:
         return _settings(GraphSettings, dataset.header.settings) if dataset.header.settings else None
+
+    def check_source(self, settings: GraphTrainSettings, dataset: Path) -> None:
+        """Lists of edges are too large to be read again each time."""
 
     def score(
         self,

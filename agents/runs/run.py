@@ -136,12 +136,13 @@ class Run:
         current step on.
         """
         run = cls.open(path, command)
-        check_installed((changes or {}).get("logger", run.settings.logger))
+        saved = run.settings
+        if changes:
+            run.settings = saved.changed(changes, run.path)
+        check_installed(run.settings.logger)
         if not changes:
             run.trainer  # noqa: B018 - checks the data and the checkpoint
             return run
-        saved = run.settings
-        run.settings = saved.changed(changes, run.path)
         if changes.get("dataset") is not None:
             run.dataset = run.problem.dataset_type.load(run.settings.dataset)
         learner = run.trainer.learner  # checks the data and the checkpoint before anything is written
@@ -241,7 +242,7 @@ class Run:
                 remove_leftovers(folder)
             if self.step > self.trainer.learner.steps_done:
                 raise RunError(f"{self.path} has been trained to step {self.step} meanwhile; resume it again")
-            if self.step < self.trainer.learner.steps_done:  # interrupted within a step: repeat it from the checkpoint
+            if self.step < self.trainer.learner.steps_done:  # interrupted: repeat what came after the checkpoint
                 del self.trainer
             learner = self.trainer.learner
             if learner.steps_done == learner.num_steps and self.complete.exists():
@@ -280,7 +281,11 @@ class Run:
             last = step == learner.num_steps
             evaluate = last or step % settings.evaluate_every == 0
             log = evaluate or step % settings.log_every == 0
-            scalars = learner.step(log)
+            try:
+                scalars = learner.step(log)
+            except BaseException:  # interrupted, say: half a step may have been done
+                del self.trainer  # the next training repeats it from the checkpoint
+                raise
             if log:
                 row = {"step": step, **scalars, **clock.times(step)}
                 if evaluate:

@@ -150,21 +150,24 @@ class RunSettings(Settings):
 
     def changed(self, changes: Mapping[str, Any], run: Path) -> Self:
         """The settings with those changes that `run` may undergo."""
-        values = dict(changes)
-        update: dict[str, Any] = {key: values.pop(key) for key in REPLACEABLE if key in values}
-        learner = dict(values.pop("learner", {}))
-        longer = {key: learner.pop(key) for key in EXTENDABLE if key in learner}
-        values["learner"] = learner
-        refused = differences(self.model_dump(), values)
-        shorter = {key: value for key, value in longer.items() if value < getattr(self.learner, key)}
-        refused += [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
+        saved = self.model_dump()
+        wanted = merge(saved, changes)
+        free = {key: wanted[key] for key in REPLACEABLE}
+        if isinstance(wanted["learner"], Mapping):
+            free["learner"] = saved["learner"] | {key: wanted["learner"][key] for key in EXTENDABLE}
+        refused = differences(saved | free, wanted)
+        if not refused:
+            changed = type(self).from_values(wanted, f"--resume {run}")
+            longer = {key: getattr(changed.learner, key) for key in EXTENDABLE}
+            shorter = {key: value for key, value in longer.items() if value < getattr(self.learner, key)}
+            refused = [f"learner.{key} may be raised, not lowered to {value}" for key, value in shorter.items()]
         if refused:
             raise ConfigError(
                 f"--resume {run} cannot change settings: {listed(refused)}; leave them out, or start a new run"
             )
-        if update.get("dataset") is not None:
-            update["dataset"] = str(Path(update["dataset"]).absolute())
-        return self.model_copy(update=update | {"learner": self.learner.model_copy(update=longer)})
+        if changes.get("dataset") is None:
+            return changed
+        return changed.model_copy(update={"dataset": str(Path(changes["dataset"]).absolute())})
 
     def changes_since(self, saved: Mapping[str, Any], source: str) -> list[str]:
         """What differs from the `fixed` settings of a checkpoint."""
@@ -239,10 +242,10 @@ def _with_collector(cls: type[TrainSettings], collector: type[CollectorSettings]
 
 
 def differences(saved: Any, wanted: Any, prefix: str = "") -> list[str]:
-    """What `wanted` changes of the `saved` values: a line per key of `wanted`."""
+    """What `wanted` changes of the `saved` values: a line per key; one that either lacks counts as None."""
     if not isinstance(wanted, dict) or not isinstance(saved, dict):
         return [] if saved == wanted else [f"{prefix} was {shown(saved)}, now {shown(wanted)}"]
     changes = []
-    for key, value in wanted.items():
-        changes += differences(saved.get(key), value, f"{prefix}.{key}" if prefix else key)
+    for key in dict.fromkeys((*wanted, *saved)):
+        changes += differences(saved.get(key), wanted.get(key), f"{prefix}.{key}" if prefix else key)
     return changes

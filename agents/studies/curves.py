@@ -2,16 +2,19 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from qrl.agents.runs.run import Run
 from qrl.agents.studies.folder import StudyFolder
 from qrl.agents.studies.study import PlannedRun, Study
 from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_csv
+from qrl.common.text import clip, shown
 
 COLUMNS = ("family", "choice", "world", "value", "seed", "step", "seconds")
+_NUMBERS: dict[str, Callable[[Any], Any]] = {"family": str, "choice": str, "world": str, "seed": int, "step": int}
 Curve = dict[str, str]  # a row of the file: an evaluation of a run
 
 
@@ -42,7 +45,16 @@ def _named(run: PlannedRun) -> Curve:
 
 
 def read_curves(path: Path) -> Sequence[Curve]:
-    columns, rows, _ = read_csv(path)
+    columns, rows, lines = read_csv(path)
     if rows and not set(COLUMNS) <= set(columns):
         raise FileError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}")
+    for row, line in zip(rows, lines, strict=True):
+        if None in row or None in row.values():
+            raise FileError(f"{path}, line {line}: the number of columns is not that of the first line")
+        for column, text in row.items():
+            number = _NUMBERS.get(column, float)
+            try:
+                number(text or 0)
+            except ValueError:
+                raise FileError(f"{path}, line {line}: {clip(column)}: {shown(text)} is not a number") from None
     return rows

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from qrl.agents.evaluation.results import REFERENCES
-from qrl.agents.studies.selection import or_first, place_of, select
+from qrl.agents.studies.selection import or_first, place_of, select, unfinished
 from qrl.agents.studies.settings import Claim, Condition
 from qrl.agents.studies.statistics import (
     Interval,
@@ -82,8 +82,9 @@ class Findings:
         for row in rows:
             self._index.setdefault((row.family, row.choice, row.condition, row.purpose), []).append(row)
         chosen = select(study, rows)
-        # Where no configuration of a family has all its tuning runs, the first one is shown.
+        # Where no configuration of a family has all its tuning runs, the first one is shown, and no claim rests on it.
         self.untuned = [place for place, configuration in chosen.items() if configuration is None]
+        self.provisional = [place for place in unfinished(study, rows) if place not in self.untuned]
         self.selected = or_first(study, chosen)
 
     @property
@@ -159,8 +160,9 @@ class Findings:
         return [sign * _values(rows, self.kind.ranking) for rows in groups]
 
     def _selected_group(self, family: str, condition: Condition) -> list[RunRow]:
-        """The runs of the configuration that is selected there; none where the family does not run."""
-        configuration = self.selected.get(place_of(self.study, family, condition))
+        """The runs of the configuration that is selected there; none where the family does not run or is not tuned."""
+        place = place_of(self.study, family, condition)
+        configuration = None if place in self.untuned else self.selected.get(place)
         return [] if configuration is None else self._group(family, configuration, condition)
 
     def decisions(self) -> list[Decision]:

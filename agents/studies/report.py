@@ -5,7 +5,10 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from qrl.agents.evaluation.results import REFERENCES
+from qrl.agents.evaluation.statistics import mean_ranks
 from qrl.agents.studies.curves import Curve
 from qrl.agents.studies.findings import FOCUS_FAMILY, Decision, Findings, GroupSummary
 from qrl.agents.studies.pictures import curves_picture, study_picture
@@ -89,7 +92,10 @@ def progress(findings: Findings) -> str:
         lines[0] += f" Hyperparameter configurations are selected on separate seeds ({seeds})."
     if findings.untuned:
         names = ", ".join(map(str, findings.untuned))
-        lines.append(f"**Not tuned yet**, so that the first configuration is shown: {names}.")
+        lines.append(f"**Not tuned yet**, so that claims have no data and the first configuration is shown: {names}.")
+    if findings.provisional:
+        names = ", ".join(map(str, findings.provisional))
+        lines.append(f"**Tuning is not complete**, so that the best configuration so far is shown: {names}.")
     return "\n\n".join([*lines, *_named("failed", runs), *_named("missing", runs)])
 
 
@@ -125,15 +131,15 @@ def overview_table(findings: Findings, groups: list[GroupSummary], world: str | 
     digits = findings.kind.metrics[metric].digits
     selected = [group for group in groups if group.selected and metric in group.means and group.condition in conditions]
     means = {(group.family, group.condition): group.means[metric] for group in selected}
-    ranks: dict[str, list[int]] = {group.family: [] for group in selected}
+    ranks: dict[str, list[float]] = {group.family: [] for group in selected}
     best = {}
     for condition in conditions:
-        scores = {family: sign * means[family, condition] for family in ranks if (family, condition) in means}
-        ranked = sorted(scores, key=lambda family: scores[family])
-        best[condition] = ranked[:1]
-        for rank, family in enumerate(ranked, 1):
+        families = [family for family in ranks if (family, condition) in means]
+        scores = np.array([sign * means[family, condition] for family in families])
+        best[condition] = [family for family, score in zip(families, scores, strict=True) if score == min(scores)]
+        for family, rank in zip(families, mean_ranks(scores), strict=True):
             ranks[family].append(rank)
-    mean_ranks = {family: sum(numbers) / len(numbers) for family, numbers in ranks.items()}
+    overall = {family: sum(numbers) / len(numbers) for family, numbers in ranks.items()}
     rows = [
         [
             family,
@@ -145,7 +151,7 @@ def overview_table(findings: Findings, groups: list[GroupSummary], world: str | 
                 for condition in conditions
             ),
         ]
-        for family, mean_rank in sorted(mean_ranks.items(), key=lambda item: item[1])
+        for family, mean_rank in sorted(overall.items(), key=lambda item: item[1])
     ]
     titles = ["family", "mean rank", *(condition_title(findings, condition) for condition in conditions)]
     return table(titles, rows)

@@ -4,6 +4,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.agents.evaluation.graph_metrics import GRAPH_METRICS
@@ -15,11 +16,18 @@ from qrl.common.errors import FileError
 from qrl.common.files import atomic_write, read_text
 from qrl.common.json_text import parse_json
 from qrl.envs.dataset import Dataset
+from qrl.envs.errors import WorldError
+from qrl.envs.graphs.dataset import GraphDataset
+from qrl.envs.ground_truth import MAX_TABLE
 
 Scores = dict[str, Value]  # by column of results.csv
 
 
 class Scorer(ABC):
+    @abstractmethod
+    def check(self, dataset: Any) -> None:
+        """Refuse data whose runs cannot be scored, before any is trained."""
+
     def evaluate(self, run: Run, out: Path) -> None:
         """Score a finished run, and write the results as JSON."""
         text = self._evaluate(run)
@@ -48,6 +56,14 @@ class Scorer(ABC):
 class AgentScorer(Scorer):
     """Runs of train-agent: by the exhaustive protocol, as evaluate-planning does."""
 
+    def check(self, dataset: Dataset) -> None:
+        world = dataset.world
+        if world is not None and world.num_states > MAX_TABLE:
+            raise WorldError(
+                f"world {world.name} has {world.num_states:,} states: a study plans all tasks, for which it may "
+                f"have at most {MAX_TABLE:,}; choose a smaller one, or score single runs with evaluate-planning"
+            )
+
     def references(self, dataset: Path) -> dict[str, Scores]:
         evaluator = Evaluator(Dataset.load(dataset), "exhaustive")
         return {subject.name: column_values(evaluator.score(subject).values) for subject in evaluator.references()}
@@ -62,6 +78,9 @@ class AgentScorer(Scorer):
 
 class GraphScorer(Scorer):
     """Runs of train-graph: the last row of metrics, which is on the validation pairs at the end of training."""
+
+    def check(self, dataset: GraphDataset) -> None:
+        pass  # its validation pairs are always scored
 
     def references(self, dataset: Path) -> dict[str, Scores]:
         return {}  # nothing is planned

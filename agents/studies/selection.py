@@ -98,6 +98,12 @@ def or_first(study: Study, selected: Mapping[Place, str | None]) -> dict[Place, 
     return {place: first[place.family] if found is None else found for place, found in selected.items()}
 
 
+def unfinished(study: Study, rows: Sequence[Any]) -> list[Place]:
+    """Where tuning runs are still to be done, so that another configuration may yet be selected."""
+    missing = (row for row in rows if row.purpose == "tuning" and row.status == "missing")
+    return list(dict.fromkeys(place_of(study, row.family, row.condition) for row in missing))
+
+
 def tuned(study: Study, rows: Sequence[Any]) -> bool:
     """Whether all tuning runs are done, one way or another."""
-    return all(row.status != "missing" for row in rows if row.purpose == "tuning")
+    return not unfinished(study, rows)

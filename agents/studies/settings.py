@@ -68,8 +68,8 @@ class Family(Settings):
 class Claim(Settings):
     """The claim that some families have more of a metric than others, on the same data.
 
-    It compares the means over the families or, with `each`, every family of one side with every one of the other. With
-    a `margin`, a side may be worse by up to that much.
+    It compares the means over the families, or with `each` every family of one side with every one of the other, always
+    averaged over worlds and values of the axis. With a `margin`, a side may be worse by up to that much.
     """
 
     text: str = Field(min_length=1)

@@ -17,7 +17,7 @@ from qrl.common.errors import ConfigError
 from qrl.common.nesting import nest
 from qrl.common.text import clip, listed, shown
 
-MAX_RUN_NAME = 240  # bytes; a file system allows 255 for the name of a folder
+MAX_RUN_NAME = 230  # bytes; a file system allows 255, also for the temporary file of a failure's record
 
 
 @dataclass(frozen=True)

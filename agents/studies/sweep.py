@@ -32,16 +32,23 @@ def check_models(study: Study) -> None:
             raise type(error)(f"study {study.name}, families.{run.family}: {error}") from None
 
 
-def make_data(study: Study, folder: StudyFolder) -> None:
-    """Collect missing datasets, and score the references on those of evaluation runs."""
+def make_data(study: Study, folder: StudyFolder, missing: list[PlannedRun]) -> None:
+    """Collect the datasets of missing runs, and score the references on those of all evaluation runs."""
+    problem, scorer = study.settings.kind.problem, SCORERS[study.settings.command]
+    needed = {run.data_name for run in missing}
     # Evaluation runs come last and therefore stay: datasets that they share with tuning runs need references too.
     runs = {run.data_name: run for run in study.runs}
     for run in tqdm(runs.values(), unit=" datasets", disable=None, leave=False):
         dataset, references = folder.dataset(run), folder.references(run)
-        if not dataset.is_file():
-            study.settings.kind.problem.collect(run.settings).save(dataset)
-        if not run.tuning and not references.is_file():
-            scores = SCORERS[study.settings.command].references(dataset)
+        unscored = not run.tuning and not references.is_file()
+        if dataset.is_file():
+            problem.check_source(run.settings, dataset)
+        elif unscored or run.data_name in needed:
+            data = problem.collect(run.settings)
+            scorer.check(data)
+            data.save(dataset)
+        if unscored:
+            scores = scorer.references(dataset)
             with atomic_write(references) as file:
                 file.write(json.dumps(scores, indent=2).encode())
 
@@ -98,9 +105,9 @@ def sweep(
         folder.open(study)
         if source is not None:
             folder.take_over(source)
-        make_data(study, folder)
         earlier = taken_over(folder, study)
         missing = [run for run in study.runs if run.name not in earlier and not _finished(folder, study, run)]
+        make_data(study, folder, missing)
         phases = [missing]
         if study.settings.evaluate == "selected":
             phases = [[run for run in missing if run.tuning is tuning] for tuning in (True, False)]

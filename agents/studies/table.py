@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -169,11 +170,14 @@ def read_rows(path: Path) -> list[RunRow]:
         scores = {key: value for key, value in values.items() if key not in _FIXED}
         fixed = {key: value for key, value in values.items() if key in _FIXED}
         try:
-            rows.append(RunRow.model_validate(fixed | {"scores": scores}))
+            row = RunRow.model_validate(fixed | {"scores": scores})
         except ValidationError as error:
             problem = error.errors()[0]
             key = ".".join(map(str, problem["loc"]))
             raise FileError(f"{path}, line {line}: {clip(key)}: {problem['msg']}") from None
+        if undefined := [name for name, value in row.scores.items() if value is not None and math.isnan(value)]:
+            raise FileError(f"{path}, line {line}: {clip(undefined[0])}: NaN is no score; leave it empty")
+        rows.append(row)
     return rows
 
 

@@ -30,7 +30,10 @@ def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_comparing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(run, "again")
     assert compare_agents(["r/report.html", "iqe", "again"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    for name in ("iqe", "again"):
+        assert f"note: {name} reaches fewer goals than random actions" in captured.err
     assert lines[0].split() == ["iqe", "again", "oracle", "random", "empirical-graph"]
     assert lines[1].split()[2] == lines[1].split()[3]
     assert lines[-1] == f"wrote {Path('r/report.html').absolute()}"

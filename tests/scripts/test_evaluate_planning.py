@@ -317,6 +317,8 @@ def test_a_held_out_part_of_the_world(
     assert "the data contains no state of this world: the empirical graph acts at random" in notes
     held_out = json.loads(Path("r.json").read_text())
     assert held_out["tasks"] == 2 * own["tasks"]
+    assert own["all_pairs"]["seen"]["tasks"] > 0
+    assert held_out["all_pairs"]["seen"] is None  # what was seen was in another world
     assert held_out["references"]["oracle"]["success_rate"] == 1
     references = held_out["references"]
     assert references["empirical-graph"]["success_rate"] == references["random"]["success_rate"]

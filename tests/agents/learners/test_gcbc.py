@@ -6,7 +6,7 @@ import torch
 
 from qrl import QModelSpec
 from qrl.agents.learners.gcbc import GcbcLearner
-from qrl.agents.learners.settings import GcbcSettings, GoalSettings
+from qrl.agents.learners.settings import GcbcSettings
 from qrl.agents.planning.planner import all_steps_to_goal
 from qrl.envs.dataset import Dataset
 from tests.agents.learners import naive_objectives
@@ -52,6 +52,6 @@ def test_the_scores_become_the_frequencies_of_the_actions() -> None:
 
 
 def test_it_learns_scores_of_actions_only() -> None:
-    learner = make_learner(GcbcLearner, GcbcSettings(goals=GoalSettings(), **SHORT))
+    learner = make_learner(GcbcLearner, GcbcSettings(**SHORT))
     assert learner.learns == "scores"
     assert list(learner.step()) == ["loss", "accuracy", "gradient_norm", "lr"]

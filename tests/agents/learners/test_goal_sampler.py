@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from qrl.agents.learners.goal_sampler import NEAR, Batch, GoalSampler
+from qrl.agents.learners.registry import find_settings
 from qrl.agents.learners.settings import GoalSettings
+from qrl.common.errors import ConfigError
+from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
 from tests.agents.worlds import corridor
 
@@ -174,6 +177,25 @@ def test_nothing_is_balanced_where_no_state_repeats() -> None:
     plain, balanced = (GoalSampler(once, GoalSettings(balanced=share), seed=3) for share in (0, 0.5))
     for first, second in zip(vars(plain.sample(50)).values(), vars(balanced.sample(50)).values(), strict=True):
         assert torch.equal(first, second)
+
+
+def test_little_data_of_a_large_world_is_balanced() -> None:
+    two_trajectories = corridor(2)
+    assert len(np.unique(two_trajectories.states)) < len(two_trajectories.states) < 100
+    large = collect(CollectorSettings(layout="six-rooms", trajectories=1, max_steps=200, seed=1))
+    assert len(np.unique(large.states)) < len(large.states) < len(large.observations)
+    for dataset in (two_trajectories, large):
+        assert GoalSampler(dataset, GoalSettings(balanced=0.5), seed=0).balanced == 0.5
+
+
+@pytest.mark.parametrize("name", ["gcbc", "cmd", "tmd"])
+def test_learners_from_the_future_refuse_other_goals(name: str) -> None:
+    settings = find_settings(name)
+    settings.from_values({"goals": {"offset": "uniform"}}, "test")
+    with pytest.raises(ConfigError, match=rf"goals\.balanced: must be 0: {name} learns from goals of the same"):
+        settings.from_values({"goals": {"balanced": 0.5}}, "test")
+    with pytest.raises(ConfigError, match=r"goals\.random: must be 0"):
+        settings.from_values({"goals": {"future": 0.5, "random": 0.5, "current": 0}}, "test")
 
 
 def test_without_a_balanced_share_the_state_is_that_of_one_generator() -> None:

@@ -16,6 +16,7 @@ from qrl.agents.planning.planner import (
 from qrl.agents.planning.references import oracle_steps
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
+from qrl.errors import ContractError
 
 UP, RIGHT, DOWN, LEFT = range(4)
 
@@ -69,6 +70,36 @@ def test_causes_of_failure(actions: list[int], max_steps: int, cause: str) -> No
     assert outcome.cause.tolist() == [cause]
     assert outcome.success.tolist() == [cause == ""]
     assert outcome.steps.tolist() == [max_steps]
+
+
+def naive_outcome(truth: GroundTruth, table: Ids, start: int, goal: int, max_steps: int) -> tuple[int, str]:
+    """Steps and cause of a single task, remembering every state."""
+    state, visited = start, {start}
+    for step in range(1, max_steps + 1):
+        following = int(truth.transitions[state, table[state, goal]])
+        if following == goal:
+            return step, ""
+        if following == state:
+            return max_steps, "blocked"
+        again, state = following in visited, following
+        visited.add(state)
+    return max_steps, "loop" if again else "cap"
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 3, 7, 20, 300])
+@pytest.mark.parametrize("wrong", [0.02, 0.2, 1])
+def test_walks_equal_those_that_remember_every_state(max_steps: int, wrong: float) -> None:
+    truth, rng = ground_truth(load_layout("traps")), np.random.default_rng(max_steps)
+    table = oracle(truth).table.copy()
+    mistaken = rng.random(table.shape) < wrong
+    table[mistaken] = rng.integers(4, size=mistaken.sum())
+    starts, goals = (part[rng.permutation(len(part))] for part in truth.all_tasks())
+    outcome = table_policy(truth, table).walk(truth, starts, goals, max_steps)
+    expected = [
+        naive_outcome(truth, table, *task, max_steps) for task in zip(starts.tolist(), goals.tolist(), strict=True)
+    ]
+    assert list(zip(outcome.steps.tolist(), outcome.cause.tolist(), strict=True)) == expected
+    np.testing.assert_array_equal(outcome.success, outcome.cause == "")
 
 
 def test_random_walks_fail_only_by_the_cap() -> None:
@@ -142,6 +173,15 @@ def test_distances_between_states_count_the_first_step() -> None:
 
 def test_minus_zero_is_zero() -> None:
     assert state_keys([[0.0, 1.0]]) == state_keys([[-0.0, 1.0]])
+
+
+def test_distances_that_are_no_numbers_are_refused() -> None:
+    truth = ground_truth(load_layout("corridor"))
+    model = make_q_model("iqe-maxmean", QModelSpec(18, 4, 0.95), hidden_sizes=(8,), latent_size=8).eval()
+    with torch.no_grad():
+        next(model.parameters()).fill_(torch.nan)
+    with pytest.raises(ContractError, match="returned NaN; check its weights"):
+        all_steps_to_goal(model, torch.tensor(truth.layout.observations))
 
 
 def test_all_steps_equal_single_queries() -> None:

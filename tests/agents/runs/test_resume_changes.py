@@ -158,23 +158,43 @@ def test_leaving_the_loop_saves_and_the_run_continues(tmp_path: Path) -> None:
     assert checkpoint_bytes(parts) == checkpoint_bytes(whole)
 
 
-def test_an_interrupted_step_is_repeated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [0, 5, 7])  # the first, and the first after a checkpoint
+def test_an_interrupted_step_is_repeated(step: int, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run_to_end(small_settings(whole))
     run = Run.start(small_settings(parts))
-    interrupt = run.trainer.learner.after_step
+    learner = run.trainer.learner
+    after_step = learner.after_step
 
     def interrupted() -> None:
-        interrupt()
-        if run.trainer.learner.steps_done == 7:
+        after_step()
+        if learner.steps_done == step:
             raise KeyboardInterrupt
 
-    run.trainer.learner.after_step = interrupted  # type: ignore[method-assign]
+    learner.after_step = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         finish(run)
-    assert run.step == 5  # the last checkpoint
+    assert run.step == step // 5 * 5  # the last checkpoint
     finish(run)
     assert checkpoint_bytes(parts) == checkpoint_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"checkpoint_keep": 0}, "checkpoint_keep: .*greater than or equal to 1"),
+        ({"learner": {"min_steps": 40.5}}, r"learner\.min_steps: .*integer"),
+        ({"learner": {"epochs": "x"}}, r"learner\.epochs: .*number"),
+        ({"learner": "iql"}, "cannot change settings: learner was"),
+        ({"logger": "tensorboard,nonsense"}, "nonsense"),
+    ],
+)
+def test_changes_are_checked(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    run = Run.start(small_settings(tmp_path / "run"))
+    before = run.config.read_bytes(), run.record.path.read_bytes()
+    with pytest.raises(UserError, match=message):
+        Run.resume(run.path, changes)
+    assert (run.config.read_bytes(), run.record.path.read_bytes()) == before
 
 
 def test_other_settings_cannot_be_changed(tmp_path: Path) -> None:

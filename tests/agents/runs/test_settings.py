@@ -5,7 +5,7 @@ from qrl.common.errors import ConfigError
 from qrl.envs.collector import CollectorSettings
 
 
-def test_differences_are_those_of_the_given_keys() -> None:
+def test_differences() -> None:
     saved = {"seed": 0, "learner": {"lr": 0.1, "goals": {"future": 0.5}}, "model": {"params": {}}}
     values = {"seed": 0, "learner": {"lr": 0.2, "goals": {"future": 0.4}}, "model": {"params": {"x": 1}}}
     assert differences(saved, values) == [
@@ -13,8 +13,8 @@ def test_differences_are_those_of_the_given_keys() -> None:
         "learner.goals.future was 0.5, now 0.4",
         "model.params.x was None, now 1",
     ]
-    assert differences(saved, {"learner": {"goals": {"future": 0.4}}}) == ["learner.goals.future was 0.5, now 0.4"]
-    assert differences(saved, {"seed": values["seed"]}) == []
+    assert differences(values, saved)[-1] == "model.params.x was 1, now None"
+    assert differences(saved, {**saved, "dataset": None}) == []
 
 
 def test_what_may_change_between_a_run_and_its_checkpoints() -> None:

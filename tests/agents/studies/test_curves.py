@@ -43,3 +43,18 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_text("run,step\na,1\n")
     with pytest.raises(FileError, match=r"curves.csv: the first line must name the columns family, choice"):
         read_curves(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("dot,,,5,0,x,1.5,0.5", r"line 2: step: 'x' is not a number"),
+        ("dot,,,5,0,10,1.5,much", r"line 2: success_rate: 'much' is not a number"),
+        ("dot,,,5,0,10,1.5", r"line 2: the number of columns is not that of the first line"),
+    ],
+)
+def test_damaged_curves_are_refused(tmp_path: Path, row: str, message: str) -> None:
+    path = tmp_path / "curves.csv"
+    path.write_text(f"family,choice,world,value,seed,step,seconds,success_rate\n{row}\n")
+    with pytest.raises(FileError, match=message):
+        read_curves(path)

@@ -22,6 +22,8 @@ def test_a_configuration_with_a_failed_tuning_run_is_not_selected() -> None:
     assert (findings.selected[DOT], findings.untuned) == ("triangle=3", [])
     findings = Findings(study(), [run for run in runs if run.seed != 7])
     assert (findings.selected[DOT], findings.untuned) == ("triangle=1", [DOT])
+    assert [decision.verdict for decision in findings.decisions()] == ["no data"]  # none rests on an arbitrary choice
+    assert [comparison.probability for comparison in findings.comparisons()] == [None]
 
 
 def test_summaries_by_hand() -> None:

@@ -84,3 +84,10 @@ def test_damaged_references_are_named(tmp_path: Path) -> None:
     path.write_text('{"oracle": 1')
     with pytest.raises(FileError, match="is damaged; delete it"):
         folder.read_references(run)
+
+
+def test_a_parameter_that_is_left_out_is_another_study(tmp_path: Path) -> None:
+    small, default = study(settings={"model.params.hidden_sizes": [8]}), study()
+    for saved, plan in ((small, default), (default, small)):
+        with pytest.raises(ConfigError, match=r"model\.params\.hidden_sizes was"):
+            plan.check_grown_from(saved, "results")

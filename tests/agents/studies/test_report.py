@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,24 @@ def test_what_is_missing_is_said() -> None:
     assert "selected on separate seeds (7)" in text
     assert "Not tuned yet" not in text
     untuned = Findings(study(), [run for run in runs if run.seed != 7])
-    assert "**Not tuned yet**, so that the first configuration is shown: dot." in markdown(untuned, [])
+    expected = "**Not tuned yet**, so that claims have no data and the first configuration is shown: dot."
+    assert expected in markdown(untuned, [])
+    assert "Tuning is not complete" not in text
+    awaited = row("dot", 100, 7, None, "triangle=3", status="missing")
+    partly = [run for run in rows() if (run.seed, run.value, run.choice) != (7, 100, "triangle=3")]
+    provisional = markdown(Findings(study(), [*partly, awaited]), [])
+    assert "**Tuning is not complete**, so that the best configuration so far is shown: dot." in provisional
+
+
+def test_equal_families_share_their_rank() -> None:
+    families: dict[str, Any] = {"iqe-maxmean": {}, "euclidean": {}, "dot": {"model": "dot-disc"}}
+    success = {"iqe-maxmean": 1.0, "euclidean": 1.0, "dot": 0.5}
+    runs = [row(family, size, 0, success[family]) for family in families for size in (10, 100)]
+    findings = Findings(study(families=families, seeds=[0], tuning_seeds=[], claims=[]), runs)
+    lines = overview_table(findings, findings.summaries()).splitlines()
+    assert "| iqe-maxmean | 1.5 | **1.000** | **1.000** |" in lines
+    assert "| euclidean | 1.5 | **1.000** | **1.000** |" in lines
+    assert "| dot | 3.0 | 0.500 | 0.500 |" in lines
 
 
 def test_a_model_that_does_not_fit_is_told_from_one_that_does_not_generalize() -> None:
@@ -112,7 +130,7 @@ def test_everything_tried_in_tuning_is_shown() -> None:
 
 
 def test_claims_may_be_about_any_metric_of_the_table() -> None:
-    runs = [run.model_copy(update={"scores": {"spearman": run.scores["success_rate"]}}) for run in rows()]
+    runs = [run.model_copy(update={"scores": {**run.scores, "spearman": run.scores["success_rate"]}}) for run in rows()]
     findings = Findings(study(claims=[BETTER | {"metric": "spearman"}]), runs)
     line = claims_table(findings).splitlines()[2]
     assert line.startswith("| better (rank correlation (Spearman)) |")

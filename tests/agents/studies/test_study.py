@@ -204,7 +204,7 @@ def test_runs_are_counted_before_they_are_planned(monkeypatch: pytest.MonkeyPatc
 
 def test_names_too_long_for_a_folder() -> None:
     families = {"a" * 100: {"model": "mrn", "grid": {"device": ["cpu", "c" * 100]}}}
-    with pytest.raises(ConfigError, match=r"the name of the run a+.* has more than 240 bytes"):
+    with pytest.raises(ConfigError, match=r"the name of the run a+.* has more than 230 bytes"):
         assert study(families=families, worlds={"w" * 100: {}}).runs
     with pytest.raises(ConfigError, match=r"families: the name .* must consist of at most 100 letters"):
         study(families={"a" * 101: {"model": "mrn"}})

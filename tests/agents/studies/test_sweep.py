@@ -17,6 +17,7 @@ from qrl.agents.studies.table import read_rows
 from qrl.agents.studies.worker import Job
 from qrl.common.config_files import dump_yaml, read_config
 from qrl.common.errors import ConfigError, FileError, RegistryError
+from qrl.envs.errors import WorldError
 from tests.agents.studies.hand_made import TINY, TINY_GRAPHS, InlineBackend, swept, timeless_rows, tiny
 
 RUN = "iqe-maxmean__5__seed0"
@@ -111,6 +112,28 @@ def test_the_world_may_be_a_file(tmp_path: Path) -> None:
     plan = tiny(settings=TINY["settings"] | {"collector": {"layout": str(layout), "max_steps": 20}})
     assert len(swept(plan, tmp_path / "results")) == 1
     assert swept(plan, tmp_path / "results") == []
+    text = layout.read_text()
+    layout.write_text(text.replace(".", "S", 1))
+    with pytest.raises(ConfigError, match=r"my-world\.txt has changed since .*\.npz was collected in it; put it back"):
+        swept(plan, tmp_path / "results")
+    layout.unlink()  # no longer needed
+    assert swept(plan, tmp_path / "results") == []
+
+
+def test_a_world_too_large_for_a_study_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    collector = {"world": {"name": "maze", "size": 91}, "max_steps": 5}
+    with pytest.raises(WorldError, match=r"world maze-91 has 4,\d+ states: a study plans all tasks, .* at most 4,000"):
+        swept(tiny(settings=TINY["settings"] | {"collector": collector}), tmp_path)
+    assert not list((tmp_path / "data").glob("*"))
+
+
+def test_data_of_runs_that_are_taken_over_is_not_collected(tmp_path: Path) -> None:
+    families = {"dot": {"grid": {"learner.triangle": [1, 3]}}}
+    settings: dict[str, Any] = {"seeds": [0], "tuning_seeds": [7], "families": families}
+    swept(tiny(**settings), tmp_path / "first")
+    assert len(list((tmp_path / "first" / "data").glob("*.npz"))) == 2
+    assert swept(tiny(**settings), tmp_path / "second", source=tmp_path / "first") == []
+    assert len(list((tmp_path / "second" / "data").glob("*.npz"))) == 1  # for the references
 
 
 class FailingBackend(InlineBackend):

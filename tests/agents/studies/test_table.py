@@ -36,7 +36,9 @@ def test_rows_survive_the_file(tmp_path: Path) -> None:
     assert read_rows(tmp_path / "results.csv") == runs
 
 
-@pytest.mark.parametrize("damage", [("complete", "finished"), ("0.4", "zero"), ("run,", "walk,"), ("0.4,", "0.4,,")])
+@pytest.mark.parametrize(
+    "damage", [("complete", "finished"), ("0.4", "zero"), ("run,", "walk,"), ("0.4,", "0.4,,"), ("0.4", "nan")]
+)
 def test_a_damaged_table_is_named(damage: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     write_rows(rows(), COLUMNS, path)
