@@ -35,14 +35,16 @@ def register_when_imported() -> None:
 
 
 class _AfterGymnasium(MetaPathFinder):
-    """Finds Gymnasium as Python would, and registers once its module has been executed."""
+    """Finds Gymnasium as Python would, and registers once its module has been executed.
+
+    It stays: Gymnasium may be looked up without being imported, and its import may fail the first time.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != "gymnasium":
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path)
         if spec is None or spec.loader is None:
             return None

@@ -14,6 +14,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
 
 from qrl.compiling import Compiled
+from qrl.errors import ShapeError
 
 _EPS, _MOMENTUM = 1e-5, 0.1  # of batch normalization
 _BLOCK = 8  # matrix products are a tenth faster if the number of columns is a multiple of it
@@ -44,6 +45,11 @@ class MLP(nn.Module):
             output: Tensor
             # Padding outside of the compiled function reduces the number of shapes that it sees.
             if self.norms.training:
+                if len(counts) < 2 and counts.sum() < 2:  # reads the sum, which stops a GPU, for a single row only
+                    raise ShapeError(
+                        "batch normalization in training mode needs counts that sum to at least 2; pass a larger "
+                        "batch, or call eval() first"
+                    )
                 inputs = (_padded(rows), _padded(counts), *self._tensors())
                 output = _Counted.apply(compiled, *inputs)  # type: ignore[no-untyped-call]
                 return output[: len(rows)]

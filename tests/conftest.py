@@ -46,7 +46,7 @@ def restored_registry() -> Iterator[None]:
     with ExitStack() as stack:
         for registry in _registries:
             registry.names()
-            stack.enter_context(registry.restored(always=True))
+            stack.enter_context(registry.restored())
         yield
 
 
@@ -56,7 +56,7 @@ def training_variants() -> Iterator[None]:
     from qrl.agents.learners.registry import LEARNERS
     from qrl.common.plugins import load_plugin
 
-    with LEARNERS.restored(always=True):
+    with LEARNERS.restored():
         sys.modules.pop("docs.training_variants", None)  # another module of tests may have forgotten it
         load_plugin("docs.training_variants")
         yield

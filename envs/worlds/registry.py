@@ -88,7 +88,7 @@ def register_world(name: str, settings: type[WorldSettings] | None = None) -> Ca
     def decorate(build: BuilderT) -> BuilderT:
         if not callable(build):
             raise RegistryError(f"world {name}: {build!r} is not a function that builds a World")
-        checked = registered_settings("world", name, build.__name__, settings, WorldSettings)
+        checked = registered_settings(WORLDS, name, build.__name__, settings, WorldSettings)
         WORLDS.add(name, WorldRegistration(name, build, checked, WORLDS.origin(build)))
         return build
 

@@ -61,11 +61,14 @@ def check_output(path: str | Path, suffix: str | tuple[str, ...], force: bool = 
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
     if path.suffix not in suffixes:
         raise FileError(f"{path}: the name of the output must end in {' or '.join(suffixes)}")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; name a file in it")
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already; choose another name or overwrite it with --force")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        if path.is_dir():
+            raise FileError(f"{path} is a folder; name a file in it")
+        if path.exists() and not force:
+            raise FileError(f"{path} exists already; choose another name or overwrite it with --force")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+    except OSError as problem:  # below a folder that may not be searched
+        raise FileError(f"{path} cannot be written: {problem.strerror}") from problem
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: {folder} is not a folder")
     if not os.access(folder, os.W_OK):

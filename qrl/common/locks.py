@@ -1,5 +1,6 @@
 """One process at a time in a folder."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ except ImportError:  # not a POSIX system: locks are not taken there
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # of file systems without flock
 
 
 @contextmanager
@@ -27,9 +29,11 @@ def locked(folder: Path, error: type[UserError]) -> Iterator[None]:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = os.fstat(file.fileno())
-                if not os.path.samestat(held, (folder / LOCK).stat()):
-                    raise OSError("deleted by its last holder, meanwhile")
-            except OSError:
+                if not os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat()):
+                    raise FileNotFoundError  # deleted by its last holder, meanwhile
+            except (BlockingIOError, PermissionError, FileNotFoundError):
                 raise error(f"{folder} is in use by another process") from None
+            except OSError as problem:
+                if problem.errno not in _NO_LOCKS:
+                    raise FileError(f"{folder} cannot be locked: {problem.strerror}") from problem
         yield

@@ -5,8 +5,9 @@ of an installed distribution, or named to `load_plugin`.
 """
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -107,29 +108,30 @@ class Registry(Generic[Entry]):
         return self._failures
 
     @contextmanager
-    def restored(self, always: bool = False) -> Iterator[None]:
-        """Forget what is registered inside if that fails, or `always`."""
+    def restored(self) -> Iterator[None]:
+        """Forget what is registered inside, as tests of plugins need."""
         self.load_builtin()
         before = dict(self.entries)
-        kept = False
         try:
             yield
-            kept = not always
         finally:
-            if not kept:
-                self.entries.clear()
-                self.entries.update(before)
+            self.entries = before
 
 
 def _same_class(known: Callable[..., Any], cls: Callable[..., Any]) -> bool:
     return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
-def registered_settings(kind: str, name: str, label: str, settings: Any, base: "type[SettingsT]") -> "type[SettingsT]":
+def registered_settings(
+    registry: Registry[Any], name: str, label: str, settings: Any, base: "type[SettingsT]"
+) -> "type[SettingsT]":
     """The settings of what is registered under `name`, which they then name unless they say otherwise.
 
     label: the name of the registered class or function. Refused unless they are a subclass of `base` with defaults.
     """
+    from pydantic import create_model  # settings exist, so that it has been imported; commands start without it
+
+    kind = registry.kind
     if not isinstance(settings, type) or not issubclass(settings, base):
         own = f"{label[:1].upper()}{label[1:]}Settings"
         raise RegistryError(
@@ -142,11 +144,13 @@ def registered_settings(kind: str, name: str, label: str, settings: Any, base: "
             f"{kind} {name}: the key {required[0]} of {settings.__name__} has no default; give it one, so that "
             f"the name {name} is enough"
         )
-    field = settings.model_fields["name"]
-    if "name" not in settings.__annotations__ and field.default != name:
-        field.default = name
-        settings.model_rebuild(force=True)
-    return settings
+    checked: type[SettingsT] = settings
+    if "name" not in checked.__annotations__:
+        if any(entry.settings is checked for other, entry in registry.entries.items() if other != name):
+            checked = create_model(checked.__name__, __base__=checked)  # theirs keep the other name
+        checked.model_fields["name"].default = name
+        checked.model_rebuild(force=True)
+    return checked
 
 
 def load_plugin(module: str) -> None:
@@ -174,13 +178,19 @@ def _reason(module: str, error: Exception) -> str:
 
 @contextmanager
 def _loading(origin: str) -> Iterator[None]:
-    """Set the origin of what is registered inside; if loading fails, forget all of it."""
+    """Set the origin of what is registered inside; if loading fails, forget what the failing modules registered.
+
+    Python drops a module that fails, but keeps those that it had imported: they would not register again.
+    """
     global _origin
-    before, _origin = _origin, origin  # a plugin may load others
+    outer, _origin = _origin, origin  # a plugin may load others
+    before = {registry: dict(registry.entries) for registry in _registries}
     try:
-        with ExitStack() as stack:
-            for registry in _registries:
-                stack.enter_context(registry.restored())
-            yield
+        yield
+    except BaseException:
+        for registry in _registries:  # also those that were created inside
+            imported = {name: entry for name, entry in registry.entries.items() if entry.cls.__module__ in sys.modules}
+            registry.entries = before.get(registry, {}) | imported
+        raise
     finally:
-        _origin = before
+        _origin = outer

@@ -239,7 +239,7 @@ def _problem(cls: type[Settings], detail: ErrorDetails) -> str:
         name = isinstance(value, str) and f"{key}.name" in keys
         advice = f"; did you mean {key}.name={clip(value)}?" if name else f": {', '.join(keys)}"
         return f"{clip(key)} is a group of keys{advice}"
-    message = detail["msg"].removeprefix("Value error, ")
+    message = detail["msg"].removeprefix("Value error, ") or "not allowed"  # a plugin's ValueError() says nothing
     message = message[0].lower() + message[1:]
     # A rule between keys names them itself; printing the whole group would hide the message.
     rule = detail["type"] == "value_error" and (isinstance(value, Mapping) or shown(value) in message)

@@ -33,7 +33,7 @@ class _LimitError(yaml.MarkedYAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Parses 3e-4 as a number and off as a string; refuses duplicate keys, self-references and excessive sizes."""
+    """Parses 3e-4 as a number, off and 1:30 as strings; refuses duplicate keys, self-references and excessive sizes."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -99,14 +99,20 @@ class _Loader(yaml.SafeLoader):
 
 _Loader.add_constructor(_INT, _Loader.construct_number)
 _Loader.add_constructor(_FLOAT, _Loader.construct_number)
-# PyYAML follows YAML 1.1, in which on, off, yes and no are booleans; here they are strings.
+# PyYAML follows YAML 1.1, in which on and off are booleans, 010 is 8, 1:30 is 90 and 3e-4 a string. Here a number with
+# leading zeros is a string, too, of which pydantic makes a decimal number where a setting is one.
 _Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag not in (_BOOL, _INT, _FLOAT)]
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(_BOOL, re.compile("^(true|True|false|False)$"), list("tTfF"))
-# YAML 1.1 also requires a dot in floats, and would parse 3e-4 as a string.
-_Loader.add_implicit_resolver(_FLOAT, re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789"))
+for _tag, _pattern, _first in (
+    (_BOOL, "true|True|false|False", "tTfF"),
+    (_INT, "[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)", "-+0123456789"),
+    (_FLOAT, r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    (_FLOAT, "[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+", "-+0123456789"),
+    (_FLOAT, r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(f"^({_pattern})$"), list(_first))
 
 # What PyYAML raises for impossible dates, and for values that do not fit their explicit tags.
 _VALUE_ERRORS = (ValueError, ArithmeticError, LookupError, AttributeError, TypeError)

@@ -10,6 +10,7 @@ import pytest
     "imports",
     [
         "import qrl.envs.dataset; assert 'gymnasium' not in sys.modules; import gymnasium",
+        "import importlib.util, qrl.envs; importlib.util.find_spec('gymnasium'); import gymnasium",
         "import gymnasium, qrl.envs",
         "import gymnasium",
     ],

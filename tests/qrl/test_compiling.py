@@ -1,5 +1,9 @@
+from configparser import ConfigParser
+from pathlib import Path
+
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from qrl.compiling import Compiled
 from tests.compiler import break_compiler, needs_compiler
@@ -28,3 +32,12 @@ def test_arguments_are_detached() -> None:
     with torch.no_grad():
         assert Compiled(torch.neg, dynamic=True)(leaf).tolist() == [-1, -1, -1]
     assert not Compiled(torch.neg, dynamic=True)(leaf * 2).requires_grad
+
+
+def test_every_allowed_torch_has_the_recompile_limit() -> None:
+    """Until torch 2.6 it was called cache_size_limit: setting it failed, as if there were no compiler."""
+    config = ConfigParser()
+    config.read(Path(__file__).parents[2] / "setup.cfg")
+    requirements = map(Requirement, config["options"]["install_requires"].split())
+    (torch_versions,) = (requirement.specifier for requirement in requirements if requirement.name == "torch")
+    assert not torch_versions.contains("2.6.0")

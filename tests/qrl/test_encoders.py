@@ -80,6 +80,17 @@ def test_counts_in_single_precision() -> None:
         torch.testing.assert_close(network(rows, torch.ones(9)), network(rows))
 
 
+def test_a_single_row_has_no_batch_statistics() -> None:
+    """As in nn.BatchNorm1d, instead of a running variance that is NaN for good."""
+    network, row, once = MLP(5, (8,), 3), torch.randn(1, 5), torch.ones(1)
+    for counts in (None, once):
+        with pytest.raises(ValueError, match="training"):
+            network(row, counts)
+    assert all(buffer.isfinite().all() for buffer in network.buffers())
+    network(row, 2 * once)
+    assert network.eval()(row, once).isfinite().all()
+
+
 def test_norms_in_eval_mode_stay_frozen() -> None:
     """The statistics do not change, even while the rest of the network trains."""
     network = MLP(5, (8,), 3).train()

@@ -1,5 +1,7 @@
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +81,23 @@ def test_check_output_without_permission(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "access", lambda folder, mode: False)  # root may write everywhere
     with pytest.raises(FileError, match="no permission"):
         check_output(tmp_path / "x.npz", ".npz")
+
+
+@pytest.mark.parametrize("name", ["x.npz", "sub/x.npz"])
+def test_check_output_in_a_folder_that_may_not_be_searched(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = os.stat
+
+    def stat(path: Path, **options: Any) -> os.stat_result:  # root may search everywhere
+        if tmp_path in Path(path).parents:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return found(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda folder, mode: False)
+    with pytest.raises(FileError, match=r"x\.npz cannot be written: .*[Pp]ermission"):
+        check_output(tmp_path / name, ".npz")
 
 
 def test_read_text(tmp_path: Path) -> None:

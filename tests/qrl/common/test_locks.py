@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -39,3 +40,39 @@ def test_without_fcntl_nothing_is_locked(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(locks, "fcntl", None)
     with locked(tmp_path, ConfigError), locked(tmp_path, ConfigError):  # with fcntl the second one is refused
         assert os.listdir(tmp_path) == [locks.LOCK]
+
+
+def fail_to_lock(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP])
+def test_file_systems_without_locks(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_to_lock(code, monkeypatch)
+    with locked(tmp_path, ConfigError), locked(tmp_path, ConfigError):
+        assert os.listdir(tmp_path) == [locks.LOCK]
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "message"),
+    [
+        (errno.EAGAIN, ConfigError, "is in use by another process"),
+        (errno.EACCES, ConfigError, "is in use by another process"),
+        (errno.EIO, FileError, "cannot be locked: Input/output error"),
+    ],
+)
+def test_locks_that_fail(
+    code: int, error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_to_lock(code, monkeypatch)
+    with pytest.raises(error, match=message), locked(tmp_path, ConfigError):
+        pass
+
+
+def test_a_folder_deleted_by_its_last_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fcntl.flock", lambda *_: (tmp_path / locks.LOCK).unlink())
+    with pytest.raises(ConfigError, match="is in use by another process"), locked(tmp_path, ConfigError):
+        pass

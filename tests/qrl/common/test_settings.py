@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from qrl.common.errors import ConfigError
 from qrl.common.settings import Settings
@@ -61,6 +61,7 @@ def test_a_group_keeps_the_defaults_of_its_owner() -> None:
         ("params.switch=off", "params", {"switch": "off"}),
         ("params.switch=false", "params", {"switch": False}),
         ("params.lr=1e-4", "params", {"lr": 1e-4}),
+        ("inner.steps=010", "inner", Inner(steps=10)),
         ("params.sizes=[1, 2]", "params", {"sizes": [1, 2]}),
         ("params.deep.er=x", "params", {"deep": {"er": "x"}}),
     ],
@@ -78,6 +79,7 @@ def test_override_values(override: str, key: str, value: object) -> None:
         (["inner.rate=nan"], r"inner.rate: input should be"),
         (["inner.rate=fast"], r"inner.rate: input should be a valid number.*\(got 'fast'\)"),
         (["inner.steps=1.5"], r"inner.steps: input should be a valid integer"),
+        (["inner.steps=1:30"], r"inner.steps: input should be a valid integer.*\(got '1:30'\)"),
         (["inner=3"], r"settings: inner is a group of keys: inner.rate, inner.steps$"),
         (["name.first=x"], r"name: input should be a valid string"),
         (["name=x", "name.first=x"], r"name.first: name is a value, not a group of keys"),
@@ -89,6 +91,19 @@ def test_override_values(override: str, key: str, value: object) -> None:
 def test_bad_overrides(overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Outer.load(overrides=overrides)
+
+
+def test_an_error_without_a_message() -> None:
+    class Silent(Settings):
+        weight: float = 1
+
+        @field_validator("weight")
+        @classmethod
+        def _check(cls, value: float) -> float:
+            raise ValueError
+
+    with pytest.raises(ConfigError, match=r"^settings: weight: not allowed \(got 2\)$"):
+        Silent.load(overrides=["weight=2"])
 
 
 @pytest.mark.parametrize(

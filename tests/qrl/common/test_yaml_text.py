@@ -1,5 +1,6 @@
 """YAML that is hostile or merely large is refused at once; anchors, aliases and merge keys work."""
 
+import math
 import time
 from typing import Any
 
@@ -38,7 +39,7 @@ HOSTILE = {
     "long integer": ("a: " + "9" * 5_000, "a number of 5,000 characters"),
     "integer of 20 digits": ("a: " + "9" * 20, "an integer of more than 64 bits"),
     "hexadecimal": ("a: 0x" + "f" * 100_000, "a number of 100,002 characters"),
-    "sexagesimal": ("a: " + "1:" * 50_000 + "1", "a number of 100,001 characters"),
+    "sexagesimal": ("a: !!int " + "1:" * 50_000 + "1", "a number of 100,001 characters"),
     "NUL": (r'a: "x\0y"', "a NUL character or half a surrogate pair"),
     "surrogate": (r'a: "\ud800"', "a NUL character or half a surrogate pair"),
     "too many bytes": ("#" * (MAX_BYTES + 1), "more than 131,072 characters"),
@@ -49,7 +50,7 @@ HOSTILE = {
     "false timestamp": ("a: !!timestamp x", "a value does not fit its type"),
     "false boolean": ("a: !!bool x", "a value does not fit its type"),
     "impossible date": ("a: 2024-02-30", "a value does not fit its type"),
-    "overflow": ("a: " + "1:" * 190 + "1.5", "a value does not fit its type"),
+    "overflow": ("a: !!float " + "1:" * 190 + "1.5", "a value does not fit its type"),
 }
 
 
@@ -78,11 +79,20 @@ def test_hostile_text_is_refused_at_once(name: str) -> None:
             {"a": {"x": 1}, "g": {"b": {"x": 2}}, "c": {"x": 2}},
         ),
         ("a: 9223372036854775807\nb: -0x8000000000000000", {"a": 2**63 - 1, "b": -(2**63)}),
+        ("[0, -7, 0x1f, .5, 1., -.inf]", [0, -7, 31, 0.5, 1.0, -math.inf]),
+        ("[010, 08, 0b11, 1:30, 1:30.5]", ["010", "08", "0b11", "1:30", "1:30.5"]),
         ("a: 1_000\nb: 3e-4\nc: off\nd: 1.5e+3", {"a": 1000, "b": 3e-4, "c": "off", "d": 1500.0}),
     ],
 )
 def test_ordinary_text(text: str, value: Any) -> None:
     assert parse_yaml(text) == value
+
+
+@pytest.mark.parametrize("text", ["9" * 130_000 + "x", "9." + "9" * 130_000 + "x", "0x" + "f" * 130_000 + "x"])
+def test_what_is_almost_a_number_is_a_string_at_once(text: str) -> None:
+    start = time.process_time()
+    assert parse_yaml(text) == text
+    assert time.process_time() - start < 1
 
 
 def test_the_bounds_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
