@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from qrl.envs.collector import CollectorSettings
 
 NO_GOAL = -1
+_MAX_PAIRS = 2**28  # states and goals whose distances are held at once: 1 GB
+_PAIRS_AT_ONCE = 2**22  # of starts and states for which float64 arrays are allocated
 
 
 class Behaviour(ABC):
@@ -72,7 +74,13 @@ class Navigate(EpsilonGreedy):
     def begin(self) -> None:
         self.states, first = self.truth.sample_tasks(self.rng, self.count)
         self.goals = np.full(self.count, NO_GOAL)
-        self._targets = np.sort(self.truth.world.goals)
+        world = self.truth.world
+        if world.num_states * len(world.goals) > _MAX_PAIRS:
+            raise WorldError(
+                f"policy=navigate: {world.name} has {world.num_states:,} states and {len(world.goals):,} goals, more "
+                f"than {_MAX_PAIRS:,} pairs, whose distances it needs; choose another policy or fewer goals"
+            )
+        self._targets = np.sort(world.goals)
         self._distances = self.truth.distances_to(self._targets)
         self._column = np.searchsorted(self._targets, first)
 
@@ -92,10 +100,9 @@ class Stitch(EpsilonGreedy):
         waiting = np.arange(self.count)
         for _ in range(100):  # a state without another at this distance is drawn again
             starts = self.rng.integers(world.num_states, size=len(waiting))
-            exactly = dijkstra(self.truth.graph, unweighted=True, indices=starts, limit=steps) == steps
-            chosen = np.where(exactly, self.rng.random(exactly.shape), -1).argmax(1)
-            found = exactly.any(1)
-            self.states[waiting[found]], self.goals[waiting[found]] = starts[found], chosen[found]
+            goals = self._goals_at(steps, starts)
+            found = goals != NO_GOAL
+            self.states[waiting[found]], self.goals[waiting[found]] = starts[found], goals[found]
             waiting = waiting[~found]
             if not len(waiting):
                 self.aim()
@@ -104,6 +111,17 @@ class Stitch(EpsilonGreedy):
             f"policy=stitch: hardly any state of {world.name} has another one exactly {steps} steps away; choose "
             "another distance"
         )
+
+    def _goals_at(self, steps: int, starts: Ids) -> Ids:
+        """Of each start, a random state exactly so many steps away; `NO_GOAL` if there is none."""
+        goals = np.full(len(starts), NO_GOAL)
+        size = max(1, _PAIRS_AT_ONCE // self.truth.world.num_states)
+        for first in range(0, len(starts), size):
+            part = slice(first, first + size)
+            exactly = dijkstra(self.truth.graph, unweighted=True, indices=starts[part], limit=steps) == steps
+            chosen = np.where(exactly, self.rng.random(exactly.shape), -1).argmax(1)
+            goals[part] = np.where(exactly.any(1), chosen, NO_GOAL)
+        return goals
 
 
 class Explore(Behaviour):

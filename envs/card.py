@@ -10,9 +10,17 @@ from qrl.envs.world import World
 
 def visits(dataset: Dataset) -> NDArray[np.int64]:
     """(states, actions): how often each action was taken in each state."""
-    shape = (len(dataset.observations), dataset.header.spaces.num_actions)
-    pairs = np.ravel_multi_index((dataset.states[dataset.sources], dataset.actions), shape)
-    return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+    shape = _table_shape(dataset)
+    return np.bincount(_pairs(dataset), minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _table_shape(dataset: Dataset) -> tuple[int, int]:
+    return len(dataset.observations), dataset.header.spaces.num_actions
+
+
+def _pairs(dataset: Dataset) -> NDArray[np.int64]:
+    """(transitions,): the state-action pair of each, as an index into the flattened table of all."""
+    return np.ravel_multi_index((dataset.states[dataset.sources], dataset.actions), _table_shape(dataset))
 
 
 def card(dataset: Dataset) -> dict[str, str]:
@@ -50,17 +58,20 @@ def _ends(dataset: Dataset) -> dict[str, str]:
 
 def _coverage(dataset: Dataset) -> dict[str, str]:
     """Visited states and state-action pairs: of all, if the world tells how many there are."""
-    states, pairs = len(np.unique(dataset.states)), visits(dataset) > 0
+    # Not from `visits`: a file may declare far more actions than it contains.
+    states, pairs = len(np.unique(dataset.states)), len(np.unique(_pairs(dataset)))
     if dataset.known_world is None:
         unknown = "number in the world unknown" if dataset.world is None else "states of the world not recognized"
         return {
             "states": f"{states:,} distinct among {len(dataset.states):,} observations; {unknown}",
-            "state-action pairs": f"{pairs.sum():,} distinct among {dataset.num_transitions:,} transitions",
+            "state-action pairs": f"{pairs:,} distinct among {dataset.num_transitions:,} transitions",
             **({} if dataset.noisy else {"repeated pairs": _repeated(dataset)}),
         }
+    all_states, actions = _table_shape(dataset)
+    all_pairs = all_states * actions
     return {
-        "states": f"{states:,} of {len(pairs):,} visited ({states / len(pairs):.1%})",
-        "state-action pairs": f"{pairs.sum():,} of {pairs.size:,} visited ({pairs.mean():.1%})",
+        "states": f"{states:,} of {all_states:,} visited ({states / all_states:.1%})",
+        "state-action pairs": f"{pairs:,} of {all_pairs:,} visited ({pairs / all_pairs:.1%})",
     }
 
 

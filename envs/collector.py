@@ -114,6 +114,9 @@ def build_world(settings: CollectorSettings) -> tuple[World, dict[str, Any]]:
 def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
     """Simulate episodes. `progress` shows a progress bar if stderr is a terminal."""
     world, origin = build_world(settings)
+    spaces = Spaces.from_values(
+        {"observation_dim": world.observation_dim, "num_actions": world.num_actions}, f"world {world.name}", WorldError
+    )
     truth = ground_truth(world)
     truth.check_tasks()
     num_blocks = -(-settings.trajectories // BLOCK_EPISODES)
@@ -137,7 +140,7 @@ def collect(settings: CollectorSettings, progress: bool = False) -> Dataset:
         goals=goals.astype(np.int32),
         header=TrajectoryHeader(
             source=f"the {settings.policy} collector",
-            spaces=Spaces(observation_dim=world.observation_dim, num_actions=world.num_actions),
+            spaces=spaces,
             **origin,
             collector=settings.model_dump(include=_USED[settings.policy]),
         ),

@@ -83,10 +83,8 @@ class Dataset(npz.Data):
         stored = self.header.world
         if stored is None:
             return None
-        params = stored.params
-        if "max_states" in params and not self.noisy:  # a search for states ends where it finds more than the file has
-            params = {**params, "max_states": len(self.observations)}
-        world = find_world(stored.name).rebuild(params)
+        states = None if self.noisy else len(self.observations)
+        world = find_world(stored.name).rebuild(stored.params, states)
         if world.content_hash != stored.hash:
             raise DatasetError(
                 f"the world {stored.name} with the parameters in the header of the dataset is no longer the one that "
@@ -304,7 +302,7 @@ def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if (
         array.ndim != 1
         or not np.issubdtype(array.dtype, np.integer)
-        or (array.size and np.abs(array).max() > 2**31 - 1)
+        or (array.size and (array.min() <= -(2**31) or array.max() >= 2**31))
     ):
         raise DatasetError(f"{name}: must be a 1-dimensional array of integers below 2**31")
     return array.astype(np.int64)

@@ -89,11 +89,11 @@ class GroundTruth:
         return self._from_all() if self.world.deterministic else self._values_to(np.arange(self.world.num_states))
 
     def distances_to(self, goals: AnyIds) -> Distances:
-        """(states, goals): from every state to some goals; in a large world, no other distances are computed."""
-        if self.tabulated:
+        """(states, goals): from every state to some goals; in a large or stochastic world, no others are computed."""
+        if "distances" in vars(self) or (self.tabulated and self.world.deterministic):
             return self.distances[:, goals]
         if not self.world.deterministic:
-            return self._values_to(goals)
+            return self._kept_values_to(goals) if self.tabulated else self._values_to(goals)
         columns = np.empty((self.world.num_states, len(goals)), np.float32)
         for first in range(0, len(goals), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
@@ -122,6 +122,17 @@ class GroundTruth:
     def _values_to(self, goals: AnyIds) -> Distances:
         discount = self.world.discount
         return steps_of(best_values(self.outcomes, self.world.num_actions, goals, discount), discount)
+
+    @cached_property
+    def _columns(self) -> dict[int, Distances]:
+        """Distances to single goals of a small stochastic world: all pairs take many times as long as its goals."""
+        return {}
+
+    def _kept_values_to(self, goals: AnyIds) -> Distances:
+        new = np.setdiff1d(goals, list(self._columns))
+        self._columns.update(zip(new.tolist(), self._values_to(new).T, strict=True))
+        columns = [self._columns[goal] for goal in goals.tolist()]
+        return np.array(columns, np.float32).reshape(len(goals), self.world.num_states).T
 
     def after_action(self, distances: Distances) -> Distances:
         """(states, actions, goals): what remains after each action, by the `distances` (states, goals) to goals."""
@@ -272,9 +283,11 @@ def _index(states: Ids, state: int) -> int:
 
 def ground_truth(source: World | Layout) -> GroundTruth:
     """The cached `GroundTruth` of a world or a layout, shared by all that use an equal one."""
-    return _cached(source if isinstance(source, World) else source.world)
+    world = source if isinstance(source, World) else source.world
+    return _cached(world, world.layout)
 
 
 @lru_cache(maxsize=8)
-def _cached(world: World) -> GroundTruth:
+def _cached(world: World, layout: Layout | None) -> GroundTruth:
+    """The layout is part of the key, because it does not matter for the equality of worlds."""
     return GroundTruth(world)

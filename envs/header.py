@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from qrl.common.limits import MAX_ACTIONS, MAX_OBSERVATION_DIM
 from qrl.common.settings import Settings
 from qrl.common.versions import versions
 
@@ -11,8 +12,8 @@ from qrl.common.versions import versions
 class Spaces(Settings):
     """Observation dimension and number of actions: declared, never inferred from the data."""
 
-    observation_dim: int = Field(ge=1)
-    num_actions: int = Field(ge=1)
+    observation_dim: int = Field(ge=1, le=MAX_OBSERVATION_DIM)
+    num_actions: int = Field(ge=1, le=MAX_ACTIONS)
 
 
 class WorldHeader(Settings):

@@ -33,6 +33,11 @@ def opposite(action: int) -> int:
     return (action + 2) % len(MOVES)
 
 
+def normalized(text: str) -> str:
+    """A text without blank lines around it, blanks at the ends of its lines, and foreign line breaks."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
 @dataclass(frozen=True)
 class Layout:
     """A valid layout; everything is derived from `text`.
@@ -44,7 +49,7 @@ class Layout:
     name: str = "layout"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", "\n".join(line.rstrip() for line in self.text.splitlines()).strip("\n"))
+        object.__setattr__(self, "text", normalized(self.text))
         self._check()
 
     def __eq__(self, other: object) -> bool:

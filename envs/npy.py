@@ -9,7 +9,7 @@ import numpy as np
 
 MAX_HEADER_BYTES = 10_000  # as in NumPy: literals of a few bytes more can exhaust Python's parser
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I"}  # of the header, by version of the format
-_NUMBER = re.compile(r"[<>|=]?[biufc]\d{1,2}")
+_NUMBER = re.compile(r"[<>|=]?[biuf]\d{1,2}")  # a real one
 
 
 class Header(NamedTuple):
@@ -19,7 +19,7 @@ class Header(NamedTuple):
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """The header of an array of numbers, at the start of a file; raises a ValueError for any other content."""
+    """The header of an array of real numbers, at the start of a file; raises a ValueError for any other content."""
     length_format = _LENGTHS.get(np.lib.format.read_magic(file))
     if length_format is None:
         raise ValueError("its version is neither 1.0 nor 2.0")
@@ -44,8 +44,10 @@ def _parse_header(text: str) -> Header:
     match header:
         case {"descr": str(descr), "fortran_order": bool(fortran_order), "shape": tuple(shape), **others} if not others:
             if all(type(size) is int and 0 <= size < 2**63 for size in shape) and _NUMBER.fullmatch(descr):
-                return Header(shape, fortran_order, _dtype(descr))
-    raise ValueError("its header is not that of an array of numbers")
+                dtype = _dtype(descr)
+                np.broadcast_to(np.empty((), dtype), shape)  # a ValueError for a shape that no array can have
+                return Header(shape, fortran_order, dtype)
+    raise ValueError("its header is not that of an array of real numbers")
 
 
 def _dtype(descr: str) -> np.dtype[Any]:

@@ -29,13 +29,18 @@ def validation_path(path: str | Path) -> Path:
 
 
 def to_ogbench(dataset: Dataset, path: str | Path) -> list[Path]:
-    """Write the episodes to `path`, and the last of them, one for ten others, to the file for validation."""
+    """Write the episodes to `path`, and the last of them, one for ten others, to the file for validation.
+
+    With too few episodes for validation, that file of an earlier export is deleted, which would seem to belong to this.
+    """
     split = dataset.num_episodes - dataset.num_episodes // (_VALIDATION + 1)
     paths = []
     for file, first, end in ((Path(path), 0, split), (validation_path(path), split, dataset.num_episodes)):
         if first < end:
             _write(dataset, first, end, file)
             paths.append(file)
+        else:
+            file.unlink(missing_ok=True)
     return paths
 
 

@@ -118,15 +118,16 @@ class OneWayDoorsEnv(MiniGridEnv):
         if unknown:
             raise UserError(f"reset options: unknown keys {sorted(unknown)}; use 'start' and 'goal'")
         fixed = {key: self._parse_cell(key, position) for key, position in options.items()}
-        starts, goals = self.layout.starts, self.layout.goals
         if not fixed:
             task = self.truth.sample_tasks(self.np_random, 1)
             return int(task[0][0]), int(task[1][0])
         start, goal = fixed.get("start"), fixed.get("goal")
         if start is None:
-            start = self._sample("start", starts[np.isfinite(self.truth.distances[starts, goal]) & (starts != goal)])
+            starts, distances = self.layout.starts, self.truth.distances_to(np.array([goal]))[:, 0]
+            start = self._sample("start", starts[np.isfinite(distances[starts]) & (starts != goal)])
         if goal is None:
-            goal = self._sample("goal", goals[np.isfinite(self.truth.distances[start, goals]) & (goals != start)])
+            goals = self.truth.goals_from(start)
+            goal = self._sample("goal", goals[goals != start])
         if start == goal:
             raise UserError(f"reset options: start and goal are both {options['start']}; choose different cells")
         return start, goal

@@ -129,11 +129,12 @@ class World:
             raise self._error(f"{key} must be an array of {'integers' if kind == 'int' else 'numbers'}")
         dtype = {"int": np.int64, "float": np.float32, "probability": np.float64}[kind]
         copy: NDArray[Any] = array.astype(dtype)
-        copy.setflags(write=False)
         return copy
 
     def _set(self, **values: Any) -> None:
         for key, value in values.items():
+            if value is not None:
+                value.setflags(write=False)
             object.__setattr__(self, key, value)
 
     def _error(self, message: str) -> WorldError:
@@ -213,8 +214,11 @@ class World:
         outcomes: Ids = self.transitions[states, actions]
         if self.deterministic:
             return outcomes
-        passed = self.probabilities[states, actions].cumsum(-1)[:, :-1] <= rng.random(len(states))[:, None]
-        return np.take_along_axis(outcomes, passed.sum(-1)[:, None], -1)[:, 0]
+        chances = self.probabilities[states, actions]
+        passed = chances.cumsum(-1)[:, :-1] <= rng.random(len(states))[:, None]
+        last_possible = (chances > 0).cumsum(-1).argmax(-1)  # the sum of the others may be rounded to below 1
+        drawn = np.minimum(passed.sum(-1), last_possible)
+        return np.take_along_axis(outcomes, drawn[:, None], -1)[:, 0]
 
     def possible(self, states: AnyIds, actions: AnyIds, following: AnyIds) -> NDArray[np.bool_]:
         """Which transitions can happen."""

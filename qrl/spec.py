@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qrl.common.errors import ConfigError
+from qrl.common.limits import MAX_ACTIONS, MAX_OBSERVATION_DIM
 
 MAX_SIZE = 2**16  # of every layer and latent: more is a mistake, and may exceed all memory
 MAX_LAYERS = 64
@@ -17,8 +18,8 @@ class QModelSpec:
     discount: float
 
     def __post_init__(self) -> None:
-        for name in ("observation_dim", "num_actions"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}: must be at least 1 (got {getattr(self, name)})")
+        for name, most in (("observation_dim", MAX_OBSERVATION_DIM), ("num_actions", MAX_ACTIONS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ConfigError(f"{name}: must be from 1 to {most:,} (got {getattr(self, name)})")
         if not 0 < self.discount < 1:
             raise ConfigError(f"discount: must lie strictly between 0 and 1 (got {self.discount})")

@@ -17,6 +17,7 @@ from torch import Tensor
 from qrl.agents.errors import CheckpointError
 from qrl.agents.learners.settings import Learns
 from qrl.common.files import atomic_write, regular_file
+from qrl.common.limits import MAX_ACTIONS, MAX_OBSERVATION_DIM
 from qrl.common.settings import Settings
 from qrl.common.text import clip, shown
 
@@ -32,8 +33,8 @@ class Checkpoint(Settings):
     step: int = Field(ge=0, lt=2**63)
     model_name: str
     model_params: dict[str, Any]
-    observation_dim: int = Field(ge=1, le=2**24)
-    num_actions: int = Field(ge=1, le=2**24)
+    observation_dim: int = Field(ge=1, le=MAX_OBSERVATION_DIM)
+    num_actions: int = Field(ge=1, le=MAX_ACTIONS)
     discount: float = Field(gt=0, lt=1)
     dataset_hash: str
     learns: Learns = "distances"

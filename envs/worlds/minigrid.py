@@ -1,7 +1,7 @@
 """A deterministic MiniGrid environment as an exact world."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -27,6 +27,9 @@ class MiniGridSettings(WorldSettings):
     max_states: int = Field(50_000, ge=1, le=1_000_000, description="number of states beyond which it gives up")
     slip: float = SLIP
     discount: float = DISCOUNT
+
+    def bounded(self, states: int) -> Self:
+        return self.model_copy(update={"max_states": min(self.max_states, states)})
 
 
 @register_world("minigrid", MiniGridSettings)

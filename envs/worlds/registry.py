@@ -33,6 +33,10 @@ class WorldSettings(Settings):
         """The same parameters without reference to files, from which a dataset builds the world again anywhere."""
         return self
 
+    def bounded(self, states: int) -> Self:
+        """The same parameters for a world known to have so many states; one that searches for them stops there."""
+        return self
+
     @property
     def params(self) -> dict[str, Any]:
         """The world's own keys."""
@@ -64,10 +68,14 @@ class WorldRegistration:
             )
         return world
 
-    def rebuild(self, params: Mapping[str, Any]) -> World:
-        """The world of parameters in a dataset, which are not resolved: no file that they name is ever read."""
+    def rebuild(self, params: Mapping[str, Any], states: int | None = None) -> World:
+        """The world of parameters in a dataset, which are not resolved: no file that they name is ever read.
+
+        states: how many it has, if the dataset tells.
+        """
         source = f"the world {self.name} in the header of the dataset"
-        return self.build(self.settings.from_values({"name": self.name, **params}, source, DatasetError))
+        settings = self.settings.from_values({"name": self.name, **params}, source, DatasetError)
+        return self.build(settings if states is None else settings.bounded(states))
 
     @property
     def meaning(self) -> str:

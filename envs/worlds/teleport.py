@@ -7,7 +7,7 @@ from pydantic import Field
 
 from qrl.common.files import read_text
 from qrl.envs.errors import LayoutError
-from qrl.envs.layout import Layout
+from qrl.envs.layout import Layout, normalized
 from qrl.envs.world import World
 from qrl.envs.worlds.registry import WorldSettings, register_world
 from qrl.envs.worlds.slip import DISCOUNT, SLIP, with_slip
@@ -49,8 +49,9 @@ def teleport(settings: TeleportSettings) -> World:
     text = settings.layout or ROOMS
     if "\n" not in text:
         raise LayoutError(f"world teleport: {text!r} is not the text of a layout")
+    text = normalized(text)  # as the layout does, so that its cells are those of the marks
     marked = Layout(text.replace(INLET, ".").replace(OUTLET, "."), "teleport")
-    characters = np.array([list(row) for row in text.strip("\n").split("\n")])[marked.cells[:, 1], marked.cells[:, 0]]
+    characters = np.array([list(row) for row in text.split("\n")])[marked.cells[:, 1], marked.cells[:, 0]]
     inlets, outlets = (np.flatnonzero(characters == mark) for mark in (INLET, OUTLET))
     if not len(inlets) or not len(outlets):
         raise LayoutError(f"world teleport: mark at least one teleport with {INLET} and one outlet with {OUTLET}")

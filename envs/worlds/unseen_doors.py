@@ -8,12 +8,13 @@ from pydantic import Field
 
 from qrl.envs.errors import WorldError
 from qrl.envs.ground_truth import GroundTruth
-from qrl.envs.layout import DOORS, Layout
+from qrl.envs.layout import DOORS, Layout, opposite
 from qrl.envs.world import World
 from qrl.envs.worlds.layout import WrittenSettings
 from qrl.envs.worlds.registry import register_world
 
 _MAX_DOORS = 12  # all 2^doors configurations are tried
+_MAX_STATES = 2**21  # of all configurations together: two seconds, and 1 GB if all are chosen
 
 
 class UnseenDoorsSettings(WrittenSettings):
@@ -40,7 +41,8 @@ def unseen_doors(settings: UnseenDoorsSettings) -> World:
         )
     order = np.random.default_rng(settings.seed).permutation(len(solvable))
     held_out, train = order[: settings.held_out], order[settings.held_out :][: settings.configurations]
-    worlds = [solvable[index].world for index in (train if settings.split == "train" else held_out)]
+    chosen = train if settings.split == "train" else held_out
+    worlds = [_configured(layout, solvable[index]).world for index in chosen]
     first = len(layout.cells) * np.arange(len(worlds))[:, None]
     return World(
         f"unseen-doors-{settings.split}",
@@ -53,20 +55,24 @@ def unseen_doors(settings: UnseenDoorsSettings) -> World:
 
 
 @lru_cache(maxsize=2)
-def _solvable(layout: Layout) -> list[Layout]:
-    """The layouts of all configurations in which every start reaches every goal, in a fixed order."""
-    places = [index for index, character in enumerate(layout.text) if character in DOORS]
-    if not 1 <= len(places) <= _MAX_DOORS:
+def _solvable(layout: Layout) -> list[int]:
+    """The numbers of all configurations in which every start reaches every goal."""
+    doors, states = len(layout.doors), len(layout.cells)
+    if not 1 <= doors <= _MAX_DOORS:
+        raise WorldError(f"world unseen-doors: {layout.name} has {doors} doors; choose a layout with 1 to {_MAX_DOORS}")
+    if 2**doors * states > _MAX_STATES:
         raise WorldError(
-            f"world unseen-doors: {layout.name} has {len(places)} doors; choose a layout with 1 to {_MAX_DOORS}"
+            f"world unseen-doors: the {2**doors:,} configurations of {layout.name} have {2**doors * states:,} states, "
+            f"more than {_MAX_STATES:,}; choose a layout with fewer doors or cells"
         )
-    solvable = []
-    for flipped in range(2 ** len(places)):
-        characters = list(layout.text)
-        for bit, place in enumerate(places):
-            if flipped >> bit & 1:
-                characters[place] = DOORS[(DOORS.index(characters[place]) + 2) % len(DOORS)]
-        candidate = Layout("".join(characters), layout.name)
-        if GroundTruth(candidate).all_reachable:
-            solvable.append(candidate)
-    return solvable
+    return [number for number in range(2**doors) if GroundTruth(_configured(layout, number)).all_reachable]
+
+
+def _configured(layout: Layout, number: int) -> Layout:
+    """The layout with those of its doors turned round that are set in the binary digits of a number."""
+    characters = list(layout.text)
+    places = [index for index, character in enumerate(characters) if character in DOORS]
+    for bit, place in enumerate(places):
+        if number >> bit & 1:
+            characters[place] = DOORS[opposite(DOORS.index(characters[place]))]
+    return Layout("".join(characters), layout.name)

@@ -1,9 +1,11 @@
 """The policies that collect data, on layouts and other worlds."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import dijkstra
 
 import qrl
 from qrl.envs.card import card
@@ -91,3 +93,24 @@ def test_settings_are_recorded(policy: str) -> None:
     assert (settings.policy, settings.max_steps) == (policy, 30)
     assert settings.distance == (5 if policy == "stitch" else 4)
     assert settings.hold == (2 if policy == "explore" else 5)
+
+
+def test_stitch_takes_its_starts_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data of a seed does not depend on their size."""
+    whole = qrl.collect("traps", policy="stitch", trajectories=200)
+    monkeypatch.setattr("qrl.envs.behaviours._PAIRS_AT_ONCE", 1000)  # nine starts
+    rows: list[int] = []
+
+    def recorded(graph: Any, *, unweighted: bool, indices: np.ndarray, limit: int) -> np.ndarray:
+        rows.append(len(indices))
+        return dijkstra(graph, unweighted=unweighted, indices=indices, limit=limit)
+
+    monkeypatch.setattr("qrl.envs.behaviours.dijkstra", recorded)
+    assert qrl.collect("traps", policy="stitch", trajectories=200).content_hash == whole.content_hash
+    assert max(rows) == 9
+
+
+def test_navigate_refuses_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrl.envs.behaviours._MAX_PAIRS", 1000)
+    with pytest.raises(WorldError, match=r"policy=navigate: traps has 107 states and \d+ goals, more than 1,000 pairs"):
+        qrl.collect("traps", policy="navigate")

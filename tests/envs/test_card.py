@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from qrl.common.limits import MAX_ACTIONS
 from qrl.envs.card import card, visits
 from qrl.envs.collector import CollectorSettings, collect
 from qrl.envs.dataset import Dataset
@@ -108,3 +109,9 @@ def test_a_known_world_whose_states_are_not_recognized() -> None:
     lines = card(collect(CollectorSettings.from_values(values, "test")))
     assert lines["states"].endswith("observations; states of the world not recognized")
     assert "repeated pairs" not in lines
+
+
+def test_actions_that_never_occur_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrl.envs.card.visits", None)  # the table of all pairs
+    lines = card(Dataset.from_arrays(np.eye(3), [0, MAX_ACTIONS - 1], [2], num_actions=MAX_ACTIONS))
+    assert lines["state-action pairs"] == "2 distinct among 2 transitions"

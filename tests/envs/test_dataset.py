@@ -136,6 +136,8 @@ def test_negative_zero_equals_zero() -> None:
         ({"actions": [1.0, 0.5, 0.0]}, "actions: must be a 1-dimensional array of integers"),
         ({"actions": [2**32, 1, 0]}, "actions: must be .* integers below"),
         ({"num_actions": 0}, "from_arrays: num_actions: input should be greater than or equal to 1"),
+        ({"num_actions": 10**18}, "from_arrays: num_actions: input should be less than or equal to 65536"),
+        ({"actions": [-(2**63), 1, 0]}, "actions: must be .* integers below"),
         ({"lengths": [3, 0]}, "episode 1 has no actions"),
         ({"observations": np.zeros((0, 2)), "actions": np.zeros(0, int), "lengths": np.zeros(0, int)}, "no episodes"),
         ({"terminated": [True]}, "terminated: must be 2 booleans, one per episode"),

@@ -1,10 +1,12 @@
 from collections import deque
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from qrl import make_world
 from qrl.envs.errors import LayoutError, WorldError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
 from qrl.envs.layout import Layout, load_layout
@@ -207,3 +209,30 @@ def test_greedy_actions_of_stochastic_worlds(world: World) -> None:
     backup = 1 + remaining.min(1)
     elsewhere = ~np.eye(world.num_states, dtype=bool)
     np.testing.assert_allclose(backup[elsewhere], truth.distances[elsewhere], atol=1e-4, rtol=1e-5)
+
+
+def test_a_stochastic_world_solves_only_for_the_goals_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = GroundTruth(make_world("layout", layout="traps", slip=0.1))
+    solved: list[int] = []
+    values_to = GroundTruth._values_to
+
+    def recorded(truth: GroundTruth, goals: np.ndarray) -> np.ndarray:
+        solved.extend(goals)
+        return values_to(truth, goals)
+
+    monkeypatch.setattr(GroundTruth, "_values_to", recorded)
+    goals = truth.world.goals[[5, 2, 5]]
+    distances = truth.distances_to(goals)
+    truth.distances_to(truth.world.goals[:3])
+    assert sorted(solved) == sorted(truth.world.goals[[0, 1, 2, 5]])  # each of them once
+    assert truth.distances_to(goals[:0]).shape == (truth.world.num_states, 0)
+    np.testing.assert_array_equal(distances, truth.distances[:, goals])
+
+
+def test_equal_worlds_with_and_without_a_layout() -> None:
+    layout = load_layout("corridor")
+    bare = replace(layout.world, layout=None)
+    assert bare == layout.world
+    with pytest.raises(WorldError, match="it has no layout"):
+        _ = ground_truth(bare).layout
+    assert ground_truth(layout).layout == layout

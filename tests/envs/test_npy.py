@@ -22,7 +22,7 @@ def with_header(text: bytes, version: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0)])
-@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i8", "|b1", "|u1", "<f2", "<c8"])
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i8", "|b1", "|u1", "<f2"])
 def test_what_numpy_writes_is_read(dtype: str, version: tuple[int, int]) -> None:
     for array in (
         np.zeros((2, 3), dtype),
@@ -58,6 +58,7 @@ GOOD = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }\n"
         GOOD.replace(b"(2, 3)", b"__import__('os')"),
         GOOD.replace(b"<f8", b"|O"),
         GOOD.replace(b"<f8", b"<f9"),
+        GOOD.replace(b"<f8", b"<c8"),
         GOOD.replace(b"'<f8'", b"[('a', '<f8')]"),
         GOOD.replace(b"'<f8'", b"()"),
         GOOD.replace(b"False", b"0"),
@@ -70,7 +71,7 @@ GOOD = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }\n"
         b"",
         b" " * 20_000,
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_malformed_headers_are_value_errors(text: bytes) -> None:
     for content in (with_header(text), with_header(text, 2)):
@@ -95,3 +96,9 @@ def test_mutated_headers_are_read_or_value_errors(data: st.DataObject) -> None:
         content[data.draw(st.integers(0, 100))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ValueError):
         read_header(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("shape", [(0, 2**62), (1,) * 65], ids=["too large", "too many dimensions"])
+def test_shapes_that_no_array_can_have_are_value_errors(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"too (big|large|many)|dimension"):
+        read_header(io.BytesIO(with_header(GOOD.replace(b"(2, 3)", str(shape).encode()))))

@@ -62,6 +62,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ({"actions": np.zeros(4, int)}, "one row per step"),
         ({"terminals": np.float64(1)}, "'terminals' is damaged"),
         ({"observations": np.array(["a"] * 5)}, "'observations' is not in NumPy's format"),
+        ({"observations": np.zeros((5, 2), complex)}, "'observations' is not in NumPy's .* real numbers"),
     ],
 )
 def test_bad_files(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -100,3 +101,13 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     ):
         assert collect_dataset(["other.npz", *arguments]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_an_export_without_validation_episodes_deletes_those_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for episodes, files in ((22, ["d.npz", "o-val.npz", "o.npz"]), (10, ["d.npz", "o.npz"])):
+        assert collect_dataset(["d.npz", "layout=traps", f"trajectories={episodes}", "--force"]) == 0
+        assert inspect_dataset(["d.npz", "--to-ogbench", "o.npz", "--force"]) == 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == files

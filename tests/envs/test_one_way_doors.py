@@ -213,3 +213,11 @@ def test_human_rendering_without_a_screen() -> None:
     env.step(1)
     assert env.window is not None
     env.close()
+
+
+def test_a_fixed_start_or_goal_needs_no_table_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qrl.envs.ground_truth.MAX_TABLE", 1)
+    env = OneWayDoorsEnv(TWO_CELLS)
+    assert env.reset(options={"start": (1, 1)})[1]["goal"] == 1
+    assert env.reset(options={"goal": (2, 1)})[1]["state"] == 0
+    assert "distances" not in vars(env.truth)

@@ -1,3 +1,4 @@
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,18 @@ def test_only_a_layout_as_it_was_written_has_an_environment() -> None:
     assert not two_states().has_env
     changed = World("x", layout.observations, layout.transitions[:, ::-1], [0], [1], cells=layout.cells, layout=layout)
     assert not changed.has_env
+
+
+def test_impossible_outcomes_are_never_drawn() -> None:
+    """Ten times 0.1 are added up to less than 1; the largest random number lies above."""
+    chances = [0.1] * 10 + [0]
+    world = two_states(transitions=[[[0] * 10 + [1]]] * 2, probabilities=[[chances]] * 2)
+    largest = SimpleNamespace(random=lambda size: np.full(size, np.nextafter(1, 0)))
+    assert world.probabilities[0, 0].cumsum()[-1] <= largest.random(1)
+    assert world.next_states(np.array([0]), np.array([0]), largest).tolist() == [0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("changes", [{"cells": [[1, 1], [2, 1]]}, STOCHASTIC])
+def test_arrays_are_read_only(changes: dict[str, Any]) -> None:
+    for key, value in vars(two_states(**changes)).items():
+        assert not isinstance(value, np.ndarray) or not value.flags.writeable, key

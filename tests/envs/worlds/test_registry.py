@@ -1,12 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import qrl
 from qrl import list_worlds, make_world, register_world
 from qrl.common.errors import ConfigError, RegistryError
+from qrl.common.limits import MAX_ACTIONS
 from qrl.envs.dataset import Dataset
-from qrl.envs.errors import DatasetError, LayoutError
+from qrl.envs.errors import DatasetError, LayoutError, WorldError
 from qrl.envs.layout import load_layout
+from qrl.envs.world import World
 from qrl.envs.worlds.registry import _BUILTIN, WorldSettings, find_world
 from tests.envs.worlds.toys import RingSettings, ring
 
@@ -50,6 +54,17 @@ def test_bad_registrations() -> None:
         make_world("rong")
 
 
+def test_worlds_that_share_the_class_of_their_settings() -> None:
+    for name in ("ring", "circle", "circle"):  # the last one as when a notebook cell is run twice
+        register_world(name, RingSettings)(ring)
+    assert [find_world(name).settings().name for name in ("ring", "circle")] == ["ring", "circle"]
+    assert RingSettings().name == "ring"
+    for name in ("ring", "circle"):
+        header = qrl.collect(world={"name": name, "states": 4}, trajectories=1).header.world
+        assert header is not None
+        assert (header.name, header.params) == (name, {"states": 4, "fault": "none"})
+
+
 def test_worlds_that_cannot_be_built() -> None:
     register_world("ring", RingSettings)(ring)
     with pytest.raises(RegistryError, match="world ring: ring cannot be built: KeyError: 'fault'"):
@@ -70,6 +85,30 @@ def test_a_dataset_rebuilds_its_world(tmp_path: object) -> None:
     loaded = Dataset.load(f"{tmp_path}/ring.npz")
     assert loaded.world == make_world("ring", states=5)
     assert loaded.content_hash == dataset.content_hash
+
+
+def test_keys_of_a_plugin_mean_what_it_wants() -> None:
+    """Also those of a name that one of our worlds has."""
+
+    class LimitedSettings(RingSettings):
+        max_states: int = 4
+
+    def limited(settings: LimitedSettings) -> World:
+        return ring(settings.model_copy(update={"states": settings.max_states // 2}))
+
+    register_world("limited", LimitedSettings)(limited)
+    dataset = qrl.collect(world={"name": "limited", "max_states": 8}, trajectories=10)
+    assert dataset.world == make_world("limited", max_states=8)
+
+
+def test_more_actions_than_a_dataset_can_declare() -> None:
+    def wide(settings: RingSettings) -> World:
+        world = ring(settings)
+        return replace(world, transitions=np.tile(world.transitions, MAX_ACTIONS))
+
+    register_world("wide", RingSettings)(wide)
+    with pytest.raises(WorldError, match="world ring: num_actions: input should be less than or equal to 65536"):
+        qrl.collect(world="wide", trajectories=1)
 
 
 def test_a_world_that_is_no_longer_the_same() -> None:

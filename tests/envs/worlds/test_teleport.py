@@ -46,3 +46,10 @@ def test_the_discount_decides_whether_the_risk_is_worth_it() -> None:
 def test_a_text_without_teleports_is_refused(text: str) -> None:
     with pytest.raises(LayoutError, match="mark at least one teleport with T and one outlet with O"):
         make_world("teleport", layout=text)
+
+
+@pytest.mark.parametrize(
+    "text", [ROW.replace("\n", "  \n"), " \n" + ROW, ROW.replace("\n", "\r\n"), f"\n{ROW}\n\n"], ids=range(4)
+)
+def test_blanks_and_line_breaks_do_not_shift_the_marks(text: str) -> None:
+    assert make_world("teleport", layout=text) == make_world("teleport", layout=ROW)

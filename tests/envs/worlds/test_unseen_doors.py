@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -6,10 +9,10 @@ from qrl import make_world
 from qrl.agents.evaluation.evaluator import Evaluator
 from qrl.envs.errors import LayoutError, WorldError
 from qrl.envs.ground_truth import GroundTruth, ground_truth
-from qrl.envs.layout import load_layout
+from qrl.envs.layout import Layout, load_layout
 from qrl.envs.world import World
 from qrl.envs.worlds.registry import find_world
-from qrl.envs.worlds.unseen_doors import _solvable
+from qrl.envs.worlds.unseen_doors import _configured, _solvable
 
 STATES = 241  # of six-rooms
 
@@ -20,7 +23,7 @@ def configurations(world: World) -> set[tuple[float, ...]]:
 
 def test_the_solvable_configurations_of_six_rooms() -> None:
     layout = load_layout("six-rooms")
-    solvable = _solvable(layout)
+    solvable = [_configured(layout, number) for number in _solvable(layout)]
     assert len(solvable) == 196
     assert sum(GroundTruth(configuration).strongly_connected for configuration in solvable) == 36
     assert layout in solvable
@@ -42,7 +45,9 @@ def test_splits_do_not_overlap_and_fewer_are_some_of_more() -> None:
 def test_the_truth_is_that_of_each_configuration() -> None:
     world = make_world("unseen-doors", configurations=3)
     truth = GroundTruth(world)
-    by_headings = {layout.observations[0, 2:].tobytes(): layout for layout in _solvable(load_layout("six-rooms"))}
+    six_rooms = load_layout("six-rooms")
+    solvable = [_configured(six_rooms, number) for number in _solvable(six_rooms)]
+    by_headings = {layout.observations[0, 2:].tobytes(): layout for layout in solvable}
     for first in range(0, 3 * STATES, STATES):
         layout = by_headings[world.observations[first, 2:].tobytes()]
         own = slice(first, first + STATES)
@@ -68,3 +73,28 @@ def test_mistakes() -> None:
         make_world("unseen-doors", layout="####\n#SG#\n####")
     with pytest.raises(LayoutError, match="world unseen-doors: '/etc/hostname' is neither"):
         find_world("unseen-doors").rebuild({"layout": "/etc/hostname"})
+
+
+def test_no_more_states_than_can_be_tried() -> None:
+    rows = ["#" * 60, "#S" + ">" * 12 + "." * 44 + "G#", *["#" + "." * 58 + "#"] * 9, "#" * 60]
+    message = (
+        "the 4,096 configurations of layout have 2,375,680 states, more than 2,097,152; choose a layout with fewer"
+    )
+    with pytest.raises(WorldError, match=message):
+        make_world("unseen-doors", layout="\n".join(rows))
+
+
+def test_the_layouts_that_were_tried_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def recorded(layout: Layout, number: int) -> Layout:
+        configured = _configured(layout, number)
+        tried.append(weakref.ref(configured))
+        return configured
+
+    monkeypatch.setattr("qrl.envs.worlds.unseen_doors._configured", recorded)
+    _solvable.cache_clear()
+    _solvable(load_layout("six-rooms"))
+    gc.collect()
+    assert len(tried) == 2**10
+    assert not any(reference() for reference in tried)
