@@ -52,7 +52,7 @@ class TrainedAgent:
             notices.append(f"{run.path} is not complete: this is its checkpoint at step {metadata.step} of {total}")
         if agent.learns == "scores":
             notices.append(
-                f"{run.path} was trained by {run.settings.learner.name}, which teaches scores of actions: it has no "
+                f"{run.path} was trained by {run.settings.learner.name}, which learns scores of actions: it has no "
                 "distances to compare with exact ones"
             )
         data = run.dataset if dataset is None else dataset

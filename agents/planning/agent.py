@@ -20,7 +20,7 @@ from qrl.q_models.base import QModel
 class Agent:
     """Observations are arrays (..., observation_dim) as in the dataset; all leading dimensions broadcast.
 
-    `seed` breaks ties between equally good actions. `learns`: what its learner teaches, "distances" or only "scores" of
+    `seed` breaks ties between equally good actions. `learns`: what its learner learns, "distances" or only "scores" of
     actions, as behaviour cloning does.
     """
 
@@ -91,7 +91,7 @@ class Agent:
 
     def _check_distances(self) -> None:
         if self.learns == "scores":
-            raise LearnerError("this agent's learner teaches scores of actions, not distances; ask for action_scores")
+            raise LearnerError("this agent's learner learns scores of actions, not distances; ask for action_scores")
 
     @torch.no_grad()
     def _query(

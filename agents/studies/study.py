@@ -97,7 +97,7 @@ class Study:
         return runs
 
     def _check_metrics(self, runs: list[PlannedRun]) -> None:
-        """Refuse claims about the distances of families whose learners teach none."""
+        """Refuse claims about the distances of families whose learners learn none."""
         kind = self.settings.kind
         learners = {run.family: run.settings.learner for run in runs if run.settings.learner.LEARNS == "scores"}
         for claim in self.settings.claims:
@@ -106,7 +106,7 @@ class Study:
                 if kind.metrics[metric].needs_distances:
                     raise ConfigError(
                         f"study {self.name}, claim {shown(claim.text)}: the family {family} has no {metric}, because "
-                        f"its learner {learners[family].name} teaches scores of actions, not distances; choose another "
+                        f"its learner {learners[family].name} learns scores of actions, not distances; choose another "
                         "metric or family"
                     )
 

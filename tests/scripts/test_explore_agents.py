@@ -31,7 +31,7 @@ def test_scores_of_actions_have_no_distances(run: Path, capsys: pytest.CaptureFi
     dataset = str(run / "dataset.npz")
     Run.start(small_settings(Path("gcbc"), dataset=dataset, learner={"name": "gcbc"}))
     assert explore_agents(["page.html", "gcbc", "iqe"]) == 0
-    assert "gcbc, which teaches scores of actions" in capsys.readouterr().err
+    assert "gcbc, which learns scores of actions" in capsys.readouterr().err
     assert '"steps": null' in Path("page.html").read_text()
 
 

@@ -1,4 +1,4 @@
-"""A learner that teaches scores of actions and no distances, from training to the report."""
+"""A learner that learns scores of actions and no distances, from training to the report."""
 
 import json
 import os
@@ -26,7 +26,7 @@ SETTINGS = {
     "evaluate_every": 30,
     "compile": "off",
 }
-NOTICE = "cloned was trained by gcbc, which teaches scores of actions: it has no distances to compare with exact ones"
+NOTICE = "cloned was trained by gcbc, which learns scores of actions: it has no distances to compare with exact ones"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_the_agent_scores_actions() -> None:
     for state in range(5):
         assert agent.act(observations[state], observations[7]) == scores[state, 2].argmax()
     for query in (agent.distance, agent.steps_to_goal):
-        with pytest.raises(LearnerError, match="teaches scores of actions, not distances; ask for action_scores"):
+        with pytest.raises(LearnerError, match="learns scores of actions, not distances; ask for action_scores"):
             query(observations[0], observations[1])
     with pytest.raises(LearnerError, match="not distances"):
         agent.all_steps_to_goal(observations)
@@ -114,7 +114,7 @@ def test_the_papers_protocol() -> None:
 
 def test_comparing(capsys: pytest.CaptureFixture[str]) -> None:
     assert compare_agents(["r.html", "cloned", "learned"]) == 0
-    assert capsys.readouterr().err == f"note: {NOTICE}\n"
+    assert other_notices(capsys.readouterr().err.splitlines()) == [f"note: {NOTICE}"]
     page = Path("r.html").read_text()
     assert f"<b>Note:</b> {NOTICE}." in page
     assert "<p>Model iqe-sum, trained by gcbc for 60 steps.</p>" in page

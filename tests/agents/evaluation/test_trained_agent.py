@@ -44,7 +44,7 @@ def test_an_agent_without_distances_is_noticed(tmp_path: Path) -> None:
     incomplete, notice = TrainedAgent.open(tmp_path / "cloned").notices
     assert "not complete" in incomplete
     assert notice == (
-        f"{tmp_path / 'cloned'} was trained by gcbc, which teaches scores of actions: it has no distances to compare "
+        f"{tmp_path / 'cloned'} was trained by gcbc, which learns scores of actions: it has no distances to compare "
         "with exact ones"
     )
 

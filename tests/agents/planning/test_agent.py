@@ -74,7 +74,7 @@ def test_an_agent_that_only_scores_actions(agent: Agent, observations: np.ndarra
         assert action == agent.act(observations[0], observations[goal])
         assert action == policy.action_scores(observations[0], observations[goal]).argmax()
     for query in (policy.distance, policy.steps_to_goal):
-        with pytest.raises(LearnerError, match="teaches scores of actions, not distances; ask for action_scores"):
+        with pytest.raises(LearnerError, match="learns scores of actions, not distances; ask for action_scores"):
             query(observations[0], observations[1])
     with pytest.raises(LearnerError, match="not distances"):
         policy.all_steps_to_goal(observations)

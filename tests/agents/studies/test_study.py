@@ -147,10 +147,10 @@ CLONING = {"iqe-maxmean": {}, "cloned": {"model": "dot", "settings": {"learner.n
 
 @pytest.mark.parametrize("metric", ["absolute_error", "spearman", "triangle_violations"])
 @pytest.mark.parametrize(("more", "than"), [("iqe-maxmean", "cloned"), ("cloned", "iqe-maxmean")])
-def test_claims_about_the_distances_of_a_learner_that_teaches_none(metric: str, more: str, than: str) -> None:
+def test_claims_about_the_distances_of_a_learner_that_learns_none(metric: str, more: str, than: str) -> None:
     claims = [{"text": "far", "more": [more], "than": [than], "metric": metric}]
     message = (
-        f"^study test, claim 'far': the family cloned has no {metric}, because its learner gcbc teaches scores of "
+        f"^study test, claim 'far': the family cloned has no {metric}, because its learner gcbc learns scores of "
         "actions, not distances; choose another metric or family$"
     )
     with pytest.raises(ConfigError, match=message):
