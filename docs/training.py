@@ -63,6 +63,12 @@ OBJECTIVES = {  # drawn in the model's colour: width and style of the line, and 
     "plain": (1.6, "--", "the paper's loss"),
     "features": (1.6, "-.", "the paper's loss with features"),
 }
+MAPPED = {  # families of the runs on the map
+    "mrn-plain": "the paper's loss",
+    "mrn-raw": "the recipe without features",
+    "mrn": "the recipe",
+    "mrn-fixed": "the default",
+}
 NAMED = 0.05  # how far a change moves the success for its line to have a name
 Table = list[list[str]]
 
@@ -194,7 +200,9 @@ def draw_stuck(runs: Sequence[Run], path: Path) -> None:
     axes = panel_grid(figure, 1, len(runs), len(runs))
     for ax, run, (truth, counts, success) in zip(axes, runs, found, strict=True):
         drawn = draw_map(ax, truth.world, np.where(counts > 0, counts, np.nan), cmap="Reds", vmin=0, vmax=max(most, 1))
-        ax.set_title(f"{run.name}\n{success:.3f} of the tasks solved", fontsize=10)
+        title = MAPPED.get(run.name.partition("__")[0], run.name)
+        trajectories = f"{run.dataset.num_episodes:,} trajectories"
+        ax.set_title(f"{title}, {trajectories}:\n{success:.3f} of the tasks solved", fontsize=10)
     figure.colorbar(drawn, ax=list(axes), shrink=0.75, label="walks that end here without reaching their goal")
     save_figure(figure, path)
 
