@@ -15,11 +15,11 @@ from qrl.agents.evaluation.evaluator import Evaluator, Subject
 from qrl.agents.evaluation.metrics import ERRORS, TASKS
 from qrl.agents.evaluation.pictures import distance_maps
 from qrl.agents.evaluation.plots import estimates_picture, success_picture
-from qrl.agents.evaluation.results import REFERENCES, Results
+from qrl.agents.evaluation.results import Results
 from qrl.agents.evaluation.seeds import seed_groups, seed_rows
 from qrl.agents.evaluation.single_task import GridCell, play_task, task_states
 from qrl.agents.evaluation.style import Look, group_looks
-from qrl.agents.evaluation.tables import metric_rows, rows_by_distance
+from qrl.agents.evaluation.tables import metric_rows, references_among, rows_by_distance
 from qrl.agents.evaluation.takeaway import takeaway
 from qrl.agents.evaluation.trained_agent import TrainedAgent
 from qrl.agents.evaluation.validation_pictures import hindsight_picture, lengths_picture
@@ -63,7 +63,7 @@ def write_report(
             introduction=_introduction(evaluator, subjects),
             names=[result.name for result in results],
             rows=metric_rows(results),
-            references={result.name: REFERENCES[result.name] for result in results if result.name in REFERENCES},
+            references=references_among(results),
             seeds=None
             if len(groups) == len(agents)
             else {"names": [group.name for group in groups], "rows": seed_rows(groups, results)},

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from qrl.agents.evaluation.metric import Metric, Value
 from qrl.agents.evaluation.metrics import ERRORS, METRICS, TASKS
-from qrl.agents.evaluation.results import Results
+from qrl.agents.evaluation.results import REFERENCES, Results
 
 TextRow = tuple[str, list[str]]  # a title and a value per column
 
@@ -49,8 +49,18 @@ def rows_by_distance(result: Results) -> list[TextRow]:
     return [(f"{result.name}, by exact distance", titles), *body] if body else []
 
 
+def references_among(results: Sequence[Results]) -> dict[str, str]:
+    """What each of the references does, by name."""
+    return {result.name: REFERENCES[result.name] for result in results if result.name in REFERENCES}
+
+
 def text_table(results: Sequence[Results]) -> str:
-    return align([("", [result.name for result in results]), *results_rows(results)])
+    """The results, and below them what the references do."""
+    table = align([("", [result.name for result in results]), *results_rows(results)])
+    references = references_among(results)
+    width = max(map(len, references), default=0)
+    meanings = "\n".join(f"{name:<{width}}  {meaning}" for name, meaning in references.items())
+    return "\n\n".join(filter(None, (table, meanings)))
 
 
 def results_text(results: Sequence[Results]) -> str:

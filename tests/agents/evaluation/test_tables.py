@@ -19,6 +19,7 @@ def test_a_column_per_result() -> None:
     assert lines[1].split()[:3] == ["success", "rate", "1.000"]
     assert not any("triangle" in line for line in lines)  # no reference has a model
     assert all(len(values) == 3 for _, values in results_rows(results))
+    assert lines[-4:] == ["", *(f"{name:<15}  {meaning}" for name, meaning in REFERENCES.items())]
 
 
 def test_the_table_shows_what_it_says() -> None:
