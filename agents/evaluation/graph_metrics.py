@@ -24,6 +24,12 @@ def _errors(pairs: "PairEstimates", estimate: NDArray[np.float64]) -> float:
     return _mean(np.abs(estimate - pairs.exact)[pairs.reachable])
 
 
+def error_of_mean(training: NDArray[np.floating], validation: NDArray[np.floating], discount: float) -> float:
+    """The MSE on `validation` distances of predicting the mean gamma^d of the `training` distances for every pair."""
+    training, validation = (discount ** distances.astype(np.float64) for distances in (training, validation))
+    return _mean(np.square(validation - training.mean()))
+
+
 GRAPH_METRICS = [
     _metric("mse", "MSE", "mean squared error of the discounted distance",
             lambda pairs: _mean(np.square(pairs.discounted - pairs.discount**pairs.exact)), 5, False),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from qrl.agents.evaluation.graph_metrics import error_of_mean
+from qrl.envs.graphs.dataset import GraphDataset
 from qrl.scripts.collect_graph import main as collect
 from qrl.scripts.train_graph import main as train
 
@@ -20,7 +22,11 @@ def test_a_random_graph_from_data_to_a_resumed_run(capsys: pytest.CaptureFixture
     assert train([*arguments, "--dry-run"]) == 0
     assert "steps       10" in capsys.readouterr().out
     assert train([*arguments, "run=first"]) == 0
-    assert "complete: first, loss" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "complete: first, loss" in printed.out
+    data = GraphDataset.load("block.npz")
+    error = error_of_mean(data.training_distances, data.validation_distances, 0.9)
+    assert f"predicting the mean of gamma^d for every pair has mse {error:.4g};" in printed.err
     assert "  kind: random-block\n" in Path("first/config.yaml").read_text()
     assert "  nodes: 40\n" in Path("first/config.yaml").read_text()
     assert train(["--resume", "first"]) == 0
