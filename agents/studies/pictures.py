@@ -273,7 +273,7 @@ def _ranking(findings: Findings, groups: list[GroupSummary]) -> Figure:
             plain_log_axis(ax, "x", _drawn(findings, groups))
         tidy(ax)
     axes[0].set_yticks(range(len(ranked)), ranked)
-    axes[0].set_ylim(-0.7, len(ranked) - 0.3)
+    axes[0].set_ylim(-0.7, len(ranked) - 0.3)  # not a margin that grows with the rows
     settings = findings.study.settings
     figure.suptitle(f"{findings.study.name}: {settings.axis_name} {settings.values[0]:,g}")
     figure.supxlabel(f"{findings.kind.title(metric)}\n{_note(findings, groups)}", fontsize=10)
